@@ -58,6 +58,20 @@ class Progress(NamedTuple):
     is_partial: Bool[Array, "B W C L"]
 
 
+class _Extended(NamedTuple):
+    """What extended hypotheses have of the phrases.
+
+    Attributes:
+        counts: As in `Progress`.
+        is_whole: Whether the last tokens are the phrase.
+        num_partial: How many tokens of the phrase the last tokens are, if not all.
+    """
+
+    counts: Int[Array, "B N C"]
+    is_whole: Bool[Array, "B N C"]
+    num_partial: Int[Array, "B N C"]
+
+
 class RequiredPhrases(NamedTuple):
     """The phrases of some sentences, for a search.
 
@@ -70,50 +84,68 @@ class RequiredPhrases(NamedTuple):
     phrases: PhraseRows
     prefix_lengths: Int[Array, "B"]
 
-    def progress(self, tokens: Int[Array, "B W T"]) -> Progress:
+    def no_counts(self, beam_size: int) -> Int[Array, "B W C"]:
+        """Return the counts of W empty hypotheses of each sentence."""
+        B, C = self.phrases.counts.shape
+        return jnp.zeros((B, beam_size, C), jnp.int32)
+
+    def progress(
+        self, tokens: Int[Array, "B W T"], counts: Int[Array, "B W C"]
+    ) -> Progress:
         """Return how much each hypothesis has of the phrases.
 
         Args:
             tokens: The hypotheses, then padding.
+            counts: As `best_extensions` returns them.
         """
-        phrases, lengths = self.phrases, self._lengths()
-        T, L = tokens.shape[2], phrases.tokens.shape[2]
-        num_tokens = jnp.sum(tokens != types.PAD_ID, axis=2)
-        # Whether each phrase ends at each index, compared from its last token on.
-        from_last = jnp.maximum(lengths[..., None] - 1 - jnp.arange(L), 0)
-        backwards = jnp.take_along_axis(phrases.tokens, from_last, axis=2)
-        index = jnp.arange(T)
-        ends = (lengths > 0)[:, None, :, None] & (index < num_tokens[..., None, None])
-        ends &= index >= lengths[:, None, :, None] - 1
-        for offset in range(L):
-            earlier = jnp.roll(tokens, offset, axis=2)[:, :, None, :]
-            is_same = earlier == backwards[:, None, :, offset, None]
-            ends &= is_same | (offset >= lengths)[:, None, :, None]
-        next_breaks = self._are_breaks(jnp.roll(tokens, -1, axis=2))
-        next_breaks &= index + 1 < num_tokens[..., None]
-        are_words = phrases.are_words[:, None, :, None]
-        is_last = index == num_tokens[..., None, None] - 1
-        return Progress(
-            counts=jnp.sum(ends & (~are_words | next_breaks[:, :, None]), axis=3),
-            is_pending=jnp.any(ends & are_words & is_last, axis=3),
-            is_partial=self._is_partial(tokens, num_tokens),
-        )
-
-    def _is_partial(
-        self, tokens: Int[Array, "B W T"], num_tokens: Int[Array, "B W"]
-    ) -> Bool[Array, "B W C L"]:
-        L = self.phrases.tokens.shape[2]
-        offset = jnp.arange(L)
+        phrases, lengths = self.phrases, self._lengths()[:, None, :, None]
+        L = phrases.tokens.shape[2]
+        offset, num_matching = jnp.arange(L), jnp.arange(L + 1)
         # The last token, the one before, and so on.
+        num_tokens = jnp.sum(tokens != types.PAD_ID, axis=2)
         last = num_tokens[..., None] - 1 - offset
         recent = jnp.take_along_axis(tokens, jnp.maximum(last, 0), axis=2)
         recent = jnp.where(last >= 0, recent, types.PAD_ID)
         # Of the first n tokens of a phrase, the one at i is n - 1 - i from their end.
-        from_end = offset[:, None] - 1 - offset
+        from_end = num_matching[:, None] - 1 - offset
         in_order = recent[:, :, None, jnp.maximum(from_end, 0)]
-        first = self.phrases.tokens[:, None, :, None, :]
-        is_same = jnp.all((in_order == first) | (from_end < 0), axis=4)
-        return is_same & (offset < self._lengths()[:, None, :, None])
+        first = phrases.tokens[:, None, :, None, :]
+        matches = jnp.all((in_order == first) | (from_end < 0), axis=4)
+        is_whole = (num_matching == lengths) & (lengths > 0)
+        return Progress(
+            counts=counts,
+            is_pending=jnp.any(matches & is_whole, axis=3) & phrases.are_words[:, None],
+            is_partial=(matches & (num_matching < lengths))[..., :L],
+        )
+
+    def _extend(
+        self, origin: Int[Array, "B N"], token: Int[Array, "B N"], progress: Progress
+    ) -> _Extended:
+        """Return what hypotheses with one token more have of the phrases.
+
+        Args:
+            origin: The hypothesis that is extended.
+            token: The token that it gets.
+            progress: Of the hypotheses.
+        """
+        phrases, lengths = self.phrases, self._lengths()[:, None]
+        counts, is_pending, is_partial = (
+            jnp.take_along_axis(
+                leaf, origin.reshape(*origin.shape, *[1] * (leaf.ndim - 2)), axis=1
+            )
+            for leaf in progress
+        )
+        goes_on = is_partial & (phrases.tokens[:, None] == token[:, :, None, None])
+        num_tokens = jnp.arange(1, goes_on.shape[3] + 1)
+        ends = num_tokens == lengths[..., None]
+        is_whole = jnp.any(goes_on & ends, axis=3)
+        breaks = self._are_breaks(token)[:, :, None]
+        are_words = phrases.are_words[:, None]
+        return _Extended(
+            counts=counts + (is_pending & breaks) + (is_whole & ~are_words),
+            is_whole=is_whole,
+            num_partial=jnp.max(jnp.where(goes_on & ~ends, num_tokens, 0), axis=3),
+        )
 
     def _has_all(self, progress: Progress) -> Bool[Array, "B W"]:
         """Return True for hypotheses that have all phrases if they end now."""
@@ -121,13 +153,16 @@ class RequiredPhrases(NamedTuple):
         return jnp.all(counts >= self.phrases.counts[:, None], axis=2)
 
     def prefer_complete(
-        self, tokens: Int[Array, "B W T"], log_probs: Float[Array, "B W"]
+        self,
+        tokens: Int[Array, "B W T"],
+        log_probs: Float[Array, "B W"],
+        counts: Int[Array, "B W C"],
     ) -> tuple[Int[Array, "B W T"], Float[Array, "B W"]]:
         """Return the hypotheses that have all phrases, best first, then empty slots.
 
         If none has, all are returned.
         """
-        has_all = self._has_all(self.progress(tokens))
+        has_all = self._has_all(self.progress(tokens, counts))
         is_any_complete = jnp.any(
             has_all & (log_probs > -jnp.inf), axis=1, keepdims=True
         )
@@ -141,26 +176,25 @@ class RequiredPhrases(NamedTuple):
         offset: Float[Array, "B W 1"],
         *,
         allowed: Float[Array, "#B #W V"] | None,
-        tokens: Int[Array, "B W T"],
+        progress: Progress,
         count: int,
         limits: candidates.Limits,
-    ) -> candidates.Extensions:
+    ) -> tuple[candidates.Extensions, Int[Array, "B N C"]]:
         """Return extensions in the order in which the banks share the beam.
 
         They are the best of all, the best of each hypothesis, and those that continue a
         phrase. A sentence without phrases has one bank, hence the best of all as they
-        are.
+        are. How often each has each phrase is returned beside them.
 
         Args:
             logits: Of the tokens; what continues a phrase is taken from here.
             offset: Added to a logit, it gives the log-probability of the hypothesis.
             allowed: 0 or -inf for each other token that may follow; None if all may.
-            tokens: The hypotheses, then padding.
+            progress: Of the hypotheses.
             count: How many extensions to return.
             limits: Of the length.
         """
         V = logits.shape[2]
-        progress = self.progress(tokens)
         lacks_phrase = ~self._has_all(progress)[:, :, None]
         is_forbidden = lacks_phrase & (jnp.arange(V) == types.EOS_ID)
         allowed_logits = logits if allowed is None else logits + allowed
@@ -183,13 +217,15 @@ class RequiredPhrases(NamedTuple):
         is_possible = log_probs > -jnp.inf
         is_repeated = jnp.tril(is_equal, k=-1) & is_possible[:, None, :]
         log_probs = jnp.where(jnp.any(is_repeated, axis=2), -jnp.inf, log_probs)
-        order = _allocate(self._bank(origin, token, progress), log_probs)[:, :count]
-        return candidates.Extensions(
+        extended = self._extend(origin, token, progress)
+        order = _allocate(self._bank(extended), log_probs)[:, :count]
+        best = candidates.Extensions(
             *(
                 jnp.take_along_axis(array, order, axis=1)
                 for array in (log_probs, origin, token)
             )
         )
+        return best, jnp.take_along_axis(extended.counts, order[:, :, None], axis=1)
 
     def _best_of_each(
         self,
@@ -256,29 +292,16 @@ class RequiredPhrases(NamedTuple):
             token.reshape(B, -1).astype(jnp.int32),
         )
 
-    def _bank(
-        self, origin: Int[Array, "B N"], token: Int[Array, "B N"], progress: Progress
-    ) -> Int[Array, "B N"]:
+    def _bank(self, extended: _Extended) -> Int[Array, "B N"]:
         """Return the number of tokens of phrases in each extended hypothesis.
 
         A phrase of words counts one token more if a new word follows it. Of the phrases
         that are incomplete, the one with the most tokens counts.
         """
-        phrases, lengths = self.phrases, self._lengths()[:, None]
-        counts, is_pending, is_partial = (
-            jnp.take_along_axis(
-                leaf, origin.reshape(*origin.shape, *[1] * (leaf.ndim - 2)), axis=1
-            )
-            for leaf in progress
-        )
-        goes_on = is_partial & (phrases.tokens[:, None] == token[:, :, None, None])
-        num_tokens = jnp.arange(1, goes_on.shape[3] + 1)
-        ends = num_tokens == lengths[..., None]
-        is_whole = jnp.any(goes_on & ends, axis=3)
-        num_partial = jnp.max(jnp.where(goes_on & ~ends, num_tokens, 0), axis=3)
-        breaks = self._are_breaks(token)[:, :, None]
-        are_words, num_required = phrases.are_words[:, None], phrases.counts[:, None]
-        counts = counts + (is_pending & breaks) + (is_whole & ~are_words)
+        counts, is_whole, num_partial = extended
+        lengths = self._lengths()[:, None]
+        are_words = self.phrases.are_words[:, None]
+        num_required = self.phrases.counts[:, None]
         num_complete = jnp.minimum(counts + (is_whole & are_words), num_required)
         num_followed = jnp.where(are_words, jnp.minimum(counts, num_required), 0)
         num_partial = jnp.where(num_complete < num_required, num_partial, 0)

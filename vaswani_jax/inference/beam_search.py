@@ -152,7 +152,10 @@ def beam_search(
         return _put_rows(search, run(part, length=T, stragglers=0), rows=rows)
 
     search = start(max_lengths, state, W=W, T=T)
-    search = search._replace(alpha=alpha, n_best=n_best, phrases=phrases)
+    search = search._replace(alpha=alpha, n_best=n_best)
+    if phrases is not None:
+        counts = phrases.no_counts(W)
+        search = search._replace(phrases=phrases, phrase_counts=counts)
     for index, length in enumerate(options.buffer_lengths):
         if index:
             search = search._replace(state=stepper.resize(search.state, length))
@@ -168,7 +171,8 @@ class Search(NamedTuple):
     """The loop's variables; live hypotheses have no end mark, finished ones have.
 
     `row` says which sentence of the batch each is. `alpha` and `n_best` are None where
-    all sentences have those of the options, `phrases` where none has phrases.
+    all sentences have those of the options. `phrases` is None where none has phrases;
+    `phrase_counts` says how often each live hypothesis has each.
     """
 
     position: Int[Array, ""]
@@ -182,6 +186,12 @@ class Search(NamedTuple):
     alpha: Float[Array, "B"] | None = None
     n_best: Int[Array, "B"] | None = None
     phrases: RequiredPhrases | None = None
+    phrase_counts: Int[Array, "B W C"] | None = None
+
+    def hypotheses(self) -> dict[str, Array | None]:
+        """Return the fields that have a value for each hypothesis."""
+        names = ("live_tokens", "live_log_probs", "finished_tokens", "finished_scores")
+        return {name: getattr(self, name) for name in (*names, "phrase_counts")}
 
     def penalty(self, length: Array, *, options: "SearchOptions") -> Array:
         """Return lp for the length of each sentence, or for one length of all."""
@@ -289,6 +299,11 @@ def _choose(
         finished_tokens=finished.tokens,
         finished_scores=finished.scores,
     )
+    if extensions.phrase_counts is not None:
+        counts = jnp.take_along_axis(
+            extensions.phrase_counts, indices[:, :, None], axis=1
+        )
+        next_search = next_search._replace(phrase_counts=counts)
     next_search = _freeze(search, next_search)
     is_done = search.is_done | _is_done(
         next_search, max_lengths=max_lengths, options=options
@@ -335,12 +350,8 @@ def _freeze(search: Search, advanced: Search) -> Search:
         is_done = search.is_done.reshape((-1,) + (1,) * (new.ndim - 1))
         return jnp.where(is_done, old, new)
 
-    return advanced._replace(
-        live_tokens=keep(search.live_tokens, advanced.live_tokens),
-        live_log_probs=keep(search.live_log_probs, advanced.live_log_probs),
-        finished_tokens=keep(search.finished_tokens, advanced.finished_tokens),
-        finished_scores=keep(search.finished_scores, advanced.finished_scores),
-    )
+    kept = jax.tree.map(keep, search.hypotheses(), advanced.hypotheses())
+    return advanced._replace(**kept)
 
 
 def _take_rows(search: Search, rows: Int[Array, "N"]) -> Search:
@@ -357,13 +368,8 @@ def _put_rows(search: Search, part: Search, *, rows: Int[Array, "N"]) -> Search:
     def put(all_rows: Array, some_rows: Array) -> Array:
         return all_rows.at[rows].set(some_rows)
 
-    return search._replace(
-        live_tokens=put(search.live_tokens, part.live_tokens),
-        live_log_probs=put(search.live_log_probs, part.live_log_probs),
-        finished_tokens=put(search.finished_tokens, part.finished_tokens),
-        finished_scores=put(search.finished_scores, part.finished_scores),
-        is_done=search.is_done.at[rows].set(True),
-    )
+    joined = jax.tree.map(put, search.hypotheses(), part.hypotheses())
+    return search._replace(**joined, is_done=search.is_done.at[rows].set(True))
 
 
 class _Extensions(NamedTuple):
@@ -374,6 +380,7 @@ class _Extensions(NamedTuple):
     origin: Int[Array, "B 2W"]
     token: Int[Array, "B 2W"]
     ends: Bool[Array, "B 2W"]
+    phrase_counts: Int[Array, "B 2W C"] | None = None
 
 
 def _extend(
@@ -389,12 +396,15 @@ def _extend(
     offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
     limits = candidates.Limits(search.position, options.min_length)
     count = 2 * options.beam_size
+    counts = None
     if search.phrases is not None:
-        best = search.phrases.best_extensions(
+        assert search.phrase_counts is not None
+        progress = search.phrases.progress(search.live_tokens, search.phrase_counts)
+        best, counts = search.phrases.best_extensions(
             logits,
             offset,
             allowed=allowed,
-            tokens=search.live_tokens,
+            progress=progress,
             count=count,
             limits=limits,
         )
@@ -406,7 +416,8 @@ def _extend(
     tokens = _take_tokens(search.live_tokens, origin)
     is_current = jnp.arange(tokens.shape[2]) == search.position
     tokens = jnp.where(is_current, token[:, :, None], tokens)
-    return _Extensions(tokens, log_probs, origin, token, token == types.EOS_ID)
+    ends = token == types.EOS_ID
+    return _Extensions(tokens, log_probs, origin, token, ends, counts)
 
 
 class _Finished(NamedTuple):
@@ -439,7 +450,8 @@ def to_hypotheses(
     longest_penalty = search.penalty(max_lengths, options=options)[:, None]
     live = search.live_tokens, search.live_log_probs
     if search.phrases is not None:
-        live = search.phrases.prefer_complete(*live)
+        assert search.phrase_counts is not None
+        live = search.phrases.prefer_complete(*live, search.phrase_counts)
     live_tokens, live_log_probs = live
     any_finished = search.finished_scores[:, :1] > -jnp.inf
     return types.Hypotheses(
