@@ -6,6 +6,7 @@ MARIAN = "tests/oracles/test_marian.py"
 BEAM = "tests/inference/test_beam_search.py"
 BRACKETS = "tests/inference/test_brackets.py"
 BANKS = "tests/inference/test_banks.py"
+GLOSSARY = "tests/inference/test_glossary.py"
 PHRASES = "tests/inference/test_phrases.py"
 PROGRAMS = "tests/core/test_kept_programs.py"
 
@@ -75,17 +76,38 @@ MISTAKES = (
     ),
     Mistake(
         "a word may go on after a phrase",
-        "RequiredPhrases.progress",
-        "~$are_words | $next_breaks[:, :, None]",
-        "~$are_words | True",
+        "RequiredPhrases._extend",
+        "$counts + ($is_pending & $breaks) + ($is_whole & ~$are_words)",
+        "$counts + $is_pending + ($is_whole & ~$are_words)",
         f"{BANKS}::test_a_wide_beam_finds_the_best_of_all_outputs_with_the_phrases",
     ),
     Mistake(
         "all banks are one, of the likeliest hypotheses",
         "RequiredPhrases.best_extensions",
-        "_allocate(self._bank($origin, $token, $progress), $log_probs)",
-        "_allocate(0 * self._bank($origin, $token, $progress), $log_probs)",
+        "_allocate(self._bank($extended), $log_probs)",
+        "_allocate(0 * self._bank($extended), $log_probs)",
         f"{BANKS}::test_every_output_begins_with_its_prefix_and_has_all_its_phrases",
+    ),
+    Mistake(
+        "hypotheses keep the phrases of those that were in their places",
+        "beam_search._choose",
+        "jnp.take_along_axis($extensions.phrase_counts, $indices[:, :, None], axis=1)",
+        "$extensions.phrase_counts[:, : $indices.shape[1]]",
+        f"{BANKS}::test_a_narrow_beam_finds_what_a_plain_search_with_banks_finds",
+    ),
+    Mistake(
+        "a term is found inside a longer word",
+        "Glossary._find_at",
+        "$end > len($line) or ($has_spaces and is_inside_word($line, $end))",
+        "$end > len($line)",
+        f"{GLOSSARY}::test_terms_are_those_that_a_pattern_finds",
+    ),
+    Mistake(
+        "what is listed and in the glossary is needed twice",
+        "PhraseFinder._add_unlisted",
+        "$num_listed[$phrase.text] >= 0",
+        "False",
+        f"{PHRASES}::test_what_is_listed_and_in_the_glossary_is_needed_once",
     ),
     Mistake(
         "a repeated phrase is needed once",
