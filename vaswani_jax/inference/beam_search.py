@@ -350,8 +350,8 @@ def _freeze(search: Search, advanced: Search) -> Search:
         is_done = search.is_done.reshape((-1,) + (1,) * (new.ndim - 1))
         return jnp.where(is_done, old, new)
 
-    kept = jax.tree.map(keep, search.hypotheses(), advanced.hypotheses())
-    return advanced._replace(**kept)
+    frozen = jax.tree.map(keep, search.hypotheses(), advanced.hypotheses())
+    return advanced._replace(**frozen)
 
 
 def _take_rows(search: Search, rows: Int[Array, "N"]) -> Search:

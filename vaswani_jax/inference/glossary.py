@@ -146,20 +146,20 @@ def read_glossary(path: pathlib.Path, *, flag: str = "--glossary") -> Glossary:
     numbers: dict[str, int] = {}
     translations: dict[str, str] = {}
     for number, line in enumerate(text_files.read_lines(path), start=1):
-        place = f"{flag}={path}, line {number}"
+        location = f"{flag}={path}, line {number}"
         if not line.strip():
             continue
         columns = [" ".join(column.split()) for column in line.split("\t")]
         if len(columns) != 2 or not all(columns):
             raise ValueError(
-                f"{place}: {line[:60]!r} must be a term, a tab and its translation"
+                f"{location}: {line[:60]!r} must be a term, a tab and its translation"
             )
         term, translation = _normalize(columns[0]), columns[1]
         first_translation = translations.setdefault(term, translation)
         if first_translation != translation:
             raise ValueError(
-                f"{place}: {term!r} is {first_translation!r} in line {numbers[term]}: "
-                "keep one"
+                f"{location}: {term!r} is {first_translation!r} in line "
+                f"{numbers[term]}: keep one"
             )
         numbers.setdefault(term, number)
     if not translations:
