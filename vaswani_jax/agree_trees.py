@@ -28,13 +28,22 @@ OUTPUT = path_flags.define_path(
 LIKE = path_flags.define_path(
     "like", "", "Trees whose lengths the output is to have; empty to keep all."
 )
+NUM_TREES = flags.DEFINE_integer(
+    "num_trees",
+    None,
+    "How many trees to choose with --like; a length with too few gives all. "
+    "By default the rarest length decides.",
+    lower_bound=1,
+)
 MIN_WORDS = flags.DEFINE_integer(
     "min_words", 1, "Leave out shorter sentences.", lower_bound=1
 )
 
 
 def check_flags() -> None:
-    """Refuse missing files, and an output that is one of the inputs."""
+    """Refuse missing files or flags, and an output that is one of the inputs."""
+    if NUM_TREES.value and not LIKE.value:
+        raise ValueError("--num_trees needs --like")
     inputs = {"--first": FIRST.value, "--second": SECOND.value, "--like": LIKE.value}
     for flag, name in inputs.items():
         path = pathlib.Path(name)
@@ -65,8 +74,9 @@ def main() -> None:
     logger.info(f"{len(trees):,} of {len(first):,} trees are the same in both")
     if LIKE.value:
         clean_trees = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))
-        trees = agreement.resample(trees, [tree for tree in clean_trees if tree])
-        logger.info(f"{len(trees):,} of them have the lengths of {LIKE.value}")
+        like = [tree for tree in clean_trees if tree]
+        trees = agreement.resample(trees, like, num_trees=NUM_TREES.value)
+        logger.info(f"{len(trees):,} of them are chosen by the lengths of {LIKE.value}")
     if not trees:
         raise ValueError(f"no tree is left for --output={OUTPUT.value}")
     text_files.write_lines(pathlib.Path(OUTPUT.value), map(str, trees))

@@ -45,6 +45,19 @@ def test_resampled_trees_have_the_lengths_of_others():
     assert chosen[0] == trees[0] and chosen[9] == trees[54]
 
 
+def test_a_number_of_trees_takes_all_of_a_class_that_has_too_few():
+    lengths = [3] * 60 + [12] * 60 + [25] * 6
+    trees = [flat(length, f"w{n}") for n, length in enumerate(lengths)]
+    like = [flat(length) for length in [3] * 10 + [12] * 30 + [25] * 60]
+    chosen = agreement.resample(trees, like, num_trees=100)
+    assert collections.Counter(len(tree.leaves()) for tree in chosen) == {
+        3: 10,
+        12: 30,
+        25: 6,
+    }
+    assert len(agreement.resample(trees, like)) == 1 + 3 + 6
+
+
 def test_a_rare_class_does_not_decide_how_many_there_are():
     trees = [flat(3, f"w{n}") for n in range(50)]
     like = [flat(3)] * 999 + [flat(40)]

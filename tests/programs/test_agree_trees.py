@@ -52,5 +52,7 @@ def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
     other = run(tmp_path, "--output=silver.trees", second=SECOND.replace("oh", "ah"))
     assert "tree 2 has different words in the files" in runs.error_of(other)
     assert not (tmp_path / "silver.trees").exists()
+    alone = run(tmp_path, "--output=silver.trees", "--num_trees=3")
+    assert "--num_trees needs --like" in runs.error_of(alone)
     lost = run(tmp_path, "--output=missing/silver.trees")
     assert "--output=missing/silver.trees cannot be a file" in runs.error_of(lost)

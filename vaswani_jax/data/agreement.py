@@ -43,17 +43,21 @@ def length_class(tree: Tree) -> int:
     return bisect.bisect_left(treebank.LONGEST, len(tree.leaves()))
 
 
-def resample(trees: Sequence[Tree], like: Sequence[Tree]) -> list[Tree]:
+def resample(
+    trees: Sequence[Tree], like: Sequence[Tree], *, num_trees: int | None = None
+) -> list[Tree]:
     """Return trees whose lengths are distributed as those of `like`.
 
     Short sentences are easy to agree on. Of each class of lengths the result has the
-    share that `like` has, spread over the sequence; the class of which there are too
-    few decides how many trees there are. A class that is less than 1 % of `like` takes
-    no part in that.
+    share that `like` has, spread over the sequence. By default the class of which there
+    are too few decides how many trees there are. A class that is less than 1 % of
+    `like` takes no part in that.
 
     Args:
         trees: The trees to choose from.
         like: Trees whose lengths the result is to have.
+        num_trees: How many trees to return. A class of which there are too few is there
+            as a whole, and the result is smaller.
 
     Raises:
         ValueError: There are no trees on one of the sides.
@@ -67,7 +71,7 @@ def resample(trees: Sequence[Tree], like: Sequence[Tree]) -> list[Tree]:
     for index, tree in enumerate(trees):
         by_class[length_class(tree)].append(index)
     like_counts = collections.Counter(map(length_class, like))
-    total = min(
+    total = num_trees or min(
         len(by_class[name]) * len(like) / count
         for name, count in like_counts.items()
         if count >= len(like) / 100
