@@ -59,7 +59,7 @@ class Progress(NamedTuple):
 
 
 class _Extended(NamedTuple):
-    """What extended hypotheses have of the phrases.
+    """The parts of the phrases that extended hypotheses have.
 
     Attributes:
         counts: As in `Progress`.
