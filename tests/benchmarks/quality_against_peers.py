@@ -11,7 +11,9 @@ any day. Then
     python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
         --page=docs/results/peers.md
 
-compares all recorded runs, and writes the page, its pictures and its JSON.
+compares all recorded runs, and writes the page, its pictures and its JSON. It keeps
+each run with its outputs in the folder `docs/results/peers/`, so others may follow in
+another --workdir.
 `--task=tatoeba` trains on Tatoeba, 60 minutes each.
 
 All systems get the same subwords of the same text, and the same time, which begins with
@@ -90,7 +92,11 @@ def main() -> None:
         action="store_true",
         help="delete these runs and train them again",
     )
-    add("--page", type=pathlib.Path, help="write the page of all recorded runs")
+    add(
+        "--page",
+        type=pathlib.Path,
+        help="keep recorded runs in its folder, and write it",
+    )
     arguments = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit)  # so that the training program is ended, too

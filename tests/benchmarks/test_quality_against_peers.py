@@ -485,6 +485,38 @@ class TestPage:
         assert written.startswith("**A trial")
         assert "| EOLE† |" in written and "Disturbed" in written
 
+    def test_runs_of_other_workdirs_stay_on_the_page(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        text = types.SimpleNamespace(
+            references={split: REFERENCES for split in ("valid", "test")},
+            data=TOKENIZED,
+        )
+        written = {}
+        for system, outputs in (
+            (VASWANI_JAX, REFERENCES),
+            ("eole", ["eine frau läuft mit einem hund", *REFERENCES[1:]]),
+        ):
+            directory = tmp_path / f"day_of_{system}" / f"{system}-recipe-1"
+            directory.mkdir(parents=True)
+            record = make_record(system, setup={"text": f"{directory}/train.source"})
+            (directory / "record.json").write_text(json.dumps(record))
+            for split in ("valid", "test"):
+                (directory / f"{split}.txt").write_text("\n".join(outputs) + "\n")
+            path = tmp_path / "peers.md"
+            page.write(path, task=MULTI30K, text=text, workdir=directory.parent)
+            written[system] = path.read_text()
+        alone, both = written.values()
+        assert "| vaswani_jax, seed 1 | 100.00 ± 0.00" in alone
+        assert "Not run: JoeyNMT" in alone and "EOLE, Marian" in alone
+        assert "minus" not in alone and "| EOLE |" not in alone
+        # The outputs of the first workdir are compared, though it is not named again.
+        assert "| vaswani_jax, seed 1 | 100.00 ± 0.00" in both and "| EOLE |" in both
+        assert "| 1 | EOLE | +" in both and "Not run: JoeyNMT" in both
+        kept = records.read_kept(tmp_path / "peers/multi30k")
+        assert list(kept) == [f"{VASWANI_JAX}-recipe-1", "eole-recipe-1"]
+        assert kept["eole-recipe-1"]["record"]["setup"] == {"text": "train.source"}
+
     def test_no_trial_goes_into_the_docs(self, tmp_path: pathlib.Path) -> None:
         for system in (VASWANI_JAX, "eole"):
             (tmp_path / system).mkdir()

@@ -1,11 +1,10 @@
 """Compare each seed of ours with each peer at each time, on both sets."""
 
-import pathlib
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.benchmarks.quality import systems, text
+from tests.benchmarks.quality import systems
 from tests.benchmarks.quality.tasks import SPLITS
 from vaswani_jax.core.config import DataConfig
 from vaswani_jax.evaluation import metrics, significance
@@ -18,13 +17,6 @@ def split_keys(records: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], lis
     """Return the keys of our runs and those of the peers'."""
     our_keys = [key for key, r in records.items() if r["system"] == systems.VASWANI_JAX]
     return our_keys, [key for key in records if key not in our_keys]
-
-
-def read_outputs(
-    record: Mapping[str, Any], directory: pathlib.Path, *, index: int, split: str
-) -> list[str]:
-    """Return the outputs that an evaluation has written."""
-    return text.read_lines(directory / record["evaluations"][index]["outputs"][split])
 
 
 def score_all(

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,56 +28,67 @@ Where a toolkit publishes no settings for this size, it trains with our learning
 At each time the parameters of the newest checkpoints are averaged; Marian smooths its
 own. All systems search with the same beam. One procedure chooses the number of
 checkpoints and the length penalty on val, so scores on val are optimistic.
-[peers.json](peers.json) has the tables, and `peers/` beside it all figures, settings
-and commits.
+[peers.json](peers.json) has the tables, and `peers/` beside it all figures, settings,
+commits and outputs.
 """
 
 
 def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) -> None:
-    """Compare the recorded runs, and write the page, its pictures and its JSON.
+    """Compare all runs, and write the page, its pictures and its JSON.
+
+    The complete runs of the workdir are kept in the page's folder, where those of other
+    days and workdirs lie.
 
     Raises:
-        ValueError: No peer or no run of ours is recorded, runs have different lengths,
-            those of ours differ in more than the seed, or trials would go into docs/.
+        ValueError: No run is complete, runs have different lengths, those of ours
+            differ in more than the seed, or trials would go into docs/.
     """
-    runs = records.all_records(workdir)
-    our_keys, peers = comparison.split_keys(runs)
-    if not our_keys or not peers:
-        raise ValueError(f"{workdir} needs a run of ours and one of a peer")
-    is_trial = any(run["is_trial"] for run in runs.values())
+    folder = path.with_suffix("")
+    new_runs = records.all_records(workdir)
+    is_trial = any(run["is_trial"] for run in new_runs.values())
     if is_trial and path.resolve().is_relative_to(ROOT / "docs"):
         raise ValueError(f"{workdir} has trials, which are no results for {path}")
+    records.keep(workdir, folder / task.name)
+    kept = records.read_kept(folder / task.name)
+    runs = {key: entry["record"] for key, entry in kept.items()}
+    if not runs:
+        raise ValueError(f"{workdir} has no complete run, nor has {folder / task.name}")
     kinds = {(run["minutes"], run["most_lines"]) for run in runs.values()}
     if len(kinds) > 1:
-        raise ValueError(f"{workdir} has runs of different lengths or lines: {kinds}")
+        raise ValueError(f"{folder} has runs of different lengths or lines: {kinds}")
+    our_keys, _ = comparison.split_keys(runs)
     check_equal_settings([runs[key] for key in our_keys])
 
     def outputs(key: str, index: int, split: str) -> list[str]:
-        return comparison.read_outputs(
-            runs[key], workdir / key, index=index, split=split
-        )
+        return list(kept[key]["outputs"][index][split])
 
-    content = {
-        "runs": runs,
-        "scores": comparison.score_all(runs, outputs, text.references, data=text.data),
-        "comparisons": comparison.compare_all(
-            runs, outputs, text.references, data=text.data
-        ),
-    }
-    folder = path.with_suffix("")
-    folder.mkdir(exist_ok=True)
-    records.write_json(folder / f"{task.name}.json", without_directories(content))
+    records.write_json(
+        folder / f"{task.name}.json",
+        {
+            "scores": comparison.score_all(
+                runs, outputs, text.references, data=text.data
+            ),
+            "comparisons": comparison.compare_all(
+                runs, outputs, text.references, data=text.data
+            ),
+        },
+    )
     contents = {
-        file.stem: json.loads(file.read_text())
-        for file in sorted(folder.glob("*.json"))
+        file.stem: _read_content(file) for file in sorted(folder.glob("*.json"))
     }
     speed = json.loads(SPEED.read_text())
     records.write_json(
         path.with_suffix(".json"), to_measurements(contents, speed=speed)
     )
     path.write_text(render(contents, speed=speed), encoding="utf-8")
-    for name in contents:
-        draw(contents[name], path.with_name(f"{path.stem}_{name}.png"))
+    draw(contents[task.name], path.with_name(f"{path.stem}_{task.name}.png"))
+
+
+def _read_content(path: pathlib.Path) -> dict[str, Any]:
+    """Return the scores and comparisons of a task, with the records of its runs."""
+    kept = records.read_kept(path.with_suffix(""))
+    runs = {key: entry["record"] for key, entry in kept.items()}
+    return {"runs": runs, **json.loads(path.read_text())}
 
 
 def check_equal_settings(runs: Sequence[Mapping[str, Any]]) -> None:
@@ -100,21 +110,6 @@ def check_equal_settings(runs: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def without_directories(value: Any) -> Any:
-    """Return JSON without the directories of absolute paths.
-
-    >>> without_directories({"text": ["a/b /runs/text/train.source", 3]})
-    {'text': ['a/b train.source', 3]}
-    """
-    if isinstance(value, str):
-        return re.sub(r"(?<![\w.~/])/(?:[^\s/]+/)+", "", value)
-    if isinstance(value, Mapping):
-        return {key: without_directories(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [without_directories(entry) for entry in value]
-    return value
-
-
 def to_measurements(
     contents: Mapping[str, Mapping[str, Any]], *, speed: Any
 ) -> dict[str, dict[str, Any]]:
@@ -130,6 +125,8 @@ def to_measurements(
             ("runs", "Updates, rates, choices and loads"),
         ):
             columns, rows = tables[table]
+            if not rows:
+                continue
             measurements[f"{name}_{table}"] = {
                 "what": f"{TASKS[name].title}: {description}",
                 **common,
@@ -184,16 +181,23 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
         f"beam {task.beam}):\n",
         tables["scores"],
         f"![Loss, BLEU and training loss over minutes](peers_{task.name}.png)\n",
-        "Ours minus the peer's. A star marks p < 0.05 in the paired bootstrap, "
-        "corrected for the number of peers by Holm's method:\n",
-        tables["differences"],
-        summarize_differences(content),
+    ]
+    if content["comparisons"]:
+        parts += [
+            "Ours minus the peer's. A star marks p < 0.05 in the paired bootstrap, "
+            "corrected for the number of peers by Holm's method:\n",
+            tables["differences"],
+            summarize_differences(content),
+        ]
+    parts += [
         "How each system ran. The expected rate is that of an update in "
         "[speed](speed.md), without padding. Each evaluation uses the newest "
         "checkpoint; the table has the minute at which it was written:\n",
         tables["runs"],
         format_settings(content),
     ]
+    if missing := find_missing(content):
+        parts.append(f"Not run: {', '.join(missing)}.\n")
     if disturbed:
         parts.append(
             f"† Disturbed: other processes took more than {100 * DISTURBED_SHARE:g} % "
@@ -206,6 +210,12 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
         + "\n```\n"
     )
     return parts
+
+
+def find_missing(content: Mapping[str, Any]) -> list[str]:
+    """Return the titles of the systems that have no run."""
+    names = {run["system"] for run in content["runs"].values()}
+    return [system.title for name, system in SYSTEMS.items() if name not in names]
 
 
 def format_label(run: Mapping[str, Any]) -> str:

@@ -2,10 +2,12 @@
 
 import dataclasses
 import datetime
+import gzip
 import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -15,10 +17,12 @@ from typing import Any
 from tests.benchmarks.quality import clock, evaluation, tasks
 from tests.benchmarks.quality.clock import ROOT, Checkpoint
 from tests.benchmarks.quality.systems import FOLDER, VASWANI_JAX, System
-from tests.benchmarks.quality.tasks import Task
-from tests.benchmarks.quality.text import Text
+from tests.benchmarks.quality.tasks import SPLITS, Task
+from tests.benchmarks.quality.text import Text, read_lines
 
 TRAINING, RECORD = "training.json", "record.json"
+# A run with its outputs, for pages that are written where its workdir is not.
+KEPT = ".json.gz"
 # All settings of a run of ours.
 OUR_CONFIG = "run/config.json"
 # A run depends on these; a commit with changes in them is marked.
@@ -268,10 +272,50 @@ def write_json(path: pathlib.Path, content: Any) -> None:
 
 
 def all_records(workdir: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """Return the records of all complete runs by their keys, ours first."""
-    records = {
+    """Return the records of all complete runs by their keys."""
+    return {
         path.parent.name: json.loads(path.read_text())
         for path in sorted(workdir.glob(f"*/{RECORD}"))
     }
-    ours_first = sorted(records, key=lambda key: records[key]["system"] != VASWANI_JAX)
-    return {key: records[key] for key in ours_first}
+
+
+def keep(workdir: pathlib.Path, folder: pathlib.Path) -> None:
+    """Write each complete run, with its outputs, into one file of a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for key, record in all_records(workdir).items():
+        outputs = [
+            {
+                split: read_lines(workdir / key / evaluation["outputs"][split])
+                for split in SPLITS
+            }
+            for evaluation in record["evaluations"]
+        ]
+        content = {"record": without_directories(record), "outputs": outputs}
+        data = json.dumps(content, ensure_ascii=False).encode()
+        # Without a time, the same run is the same bytes.
+        (folder / f"{key}{KEPT}").write_bytes(gzip.compress(data, mtime=0))
+
+
+def read_kept(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Return what `keep` has written by the keys of the runs, ours first."""
+    kept = {
+        path.name.removesuffix(KEPT): json.loads(gzip.decompress(path.read_bytes()))
+        for path in sorted(folder.glob(f"*{KEPT}"))
+    }
+    ours_first = sorted(kept, key=lambda k: kept[k]["record"]["system"] != VASWANI_JAX)
+    return {key: kept[key] for key in ours_first}
+
+
+def without_directories(value: Any) -> Any:
+    """Return JSON without the directories of absolute paths.
+
+    >>> without_directories({"text": ["a/b /runs/text/train.source", 3]})
+    {'text': ['a/b train.source', 3]}
+    """
+    if isinstance(value, str):
+        return re.sub(r"(?<![\w.~/])/(?:[^\s/]+/)+", "", value)
+    if isinstance(value, Mapping):
+        return {key: without_directories(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [without_directories(entry) for entry in value]
+    return value
