@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vaswani_jax.core.config import Config
     from vaswani_jax.data.mixture import CorpusShare, EpochShares
     from vaswani_jax.data.subwords import Subwords
+    from vaswani_jax.data.tokenizer import Tokenizer
     from vaswani_jax.data.vocabulary import Vocabulary
     from vaswani_jax.data.word_noise import WordNoise
     from vaswani_jax.evaluation.bleu import Score
@@ -69,6 +70,7 @@ __all__ = [
     "Stopped",
     "Subwords",
     "SystemComparison",
+    "Tokenizer",
     "TrainingResult",
     "Transformer",
     "Translator",
@@ -113,6 +115,7 @@ _MODULES = {
     "Stopped": "training.preemption",
     "Subwords": "data.subwords",
     "SystemComparison": "evaluation.comparison",
+    "Tokenizer": "data.tokenizer",
     "TrainingResult": "trainer",
     "Transformer": "model.transformer",
     "Translator": "inference.translator",

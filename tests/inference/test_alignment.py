@@ -10,7 +10,8 @@ from hypothesis import strategies
 
 from tests import settings
 from vaswani_jax.core import types
-from vaswani_jax.data.subwords import UNKNOWN, WORD_START, Subwords, parse_model
+from vaswani_jax.data.subwords import UNKNOWN, Subwords, parse_model
+from vaswani_jax.data.tokenizer import WORD_START
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
 from vaswani_jax.inference.results import Output

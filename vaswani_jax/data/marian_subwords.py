@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from vaswani_jax.core import types
 from vaswani_jax.data import readings
-from vaswani_jax.data.subwords import WORD_START, Subwords, spell_user_symbols
+from vaswani_jax.data.subwords import Subwords, spell_user_symbols
+from vaswani_jax.data.tokenizer import WORD_START
 
 CODE = ">>[^<]*<<"
 # A byte-order mark or the like may stand before it.

@@ -8,7 +8,8 @@ import sentencepiece
 from jaxtyping import Bool
 
 from vaswani_jax.core import types
-from vaswani_jax.data.subwords import WORD_START, Subwords, parse_model
+from vaswani_jax.data.subwords import Subwords, parse_model
+from vaswani_jax.data.tokenizer import WORD_START, Tokenizer
 
 
 def is_word_character(character: str) -> bool:
@@ -31,7 +32,7 @@ def is_inside_word(text: str, index: int) -> bool:
 
 
 @functools.lru_cache(maxsize=4)
-def find_word_breaks(subwords: Subwords) -> Bool[np.ndarray, "V"]:
+def find_word_breaks(subwords: Tokenizer) -> Bool[np.ndarray, "V"]:
     """Return True for each id before which a word has ended.
 
     These are subwords with a space before them, punctuation and the end mark. Bytes of
@@ -40,7 +41,7 @@ def find_word_breaks(subwords: Subwords) -> Bool[np.ndarray, "V"]:
     return np.array([_is_break(subwords, token) for token in range(subwords.size)])
 
 
-def _is_break(subwords: Subwords, token: int) -> bool:
+def _is_break(subwords: Tokenizer, token: int) -> bool:
     if token <= types.UNK_ID:
         return token in (types.EOS_ID, types.UNK_ID)
     spelling = subwords.subword(token)

@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping
 from vaswani_jax.core import config, data_config, files, remote, tensor_file
 from vaswani_jax.data import manifest, text_files, token_files, vocabulary
 from vaswani_jax.data.manifest import Difference, Manifest
-from vaswani_jax.data.subwords import WORD_START, load_configured
+from vaswani_jax.data.subwords import load_configured
+from vaswani_jax.data.tokenizer import WORD_START
 from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)

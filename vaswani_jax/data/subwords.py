@@ -1,30 +1,27 @@
 """Turn text into subword ids and back, by a SentencePiece model."""
 
 import functools
-import hashlib
 import itertools
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import sentencepiece
 
 from vaswani_jax.core import types
 from vaswani_jax.data import readings
+from vaswani_jax.data.tokenizer import SPECIAL_SPELLINGS, WORD_START, Tokenizer
 
-WORD_START = "\u2581"
 # Text of an unknown subword, as SentencePiece writes it by default.
 UNKNOWN = " \u2047 "
-# Spellings of the special ids, whatever a model calls them.
-SPECIAL_SPELLINGS = ("<pad>", "<s>", "</s>", "<unk>")
 BPE_CODES = b"#version:"
 # SentencePiece starts threads for each list: fewer texts are encoded before they run.
 FEW_TEXTS = 64
 
 
-class Subwords:
+class Subwords(Tokenizer):
     """Subwords of a SentencePiece model, with the special ids of `core.types`.
 
     A model that gives padding, marks and the unknown subword other ids, or has none of
@@ -42,7 +39,6 @@ class Subwords:
         Raises:
             RuntimeError: It is no such model.
         """
-        self.model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         processor, size = self._processor, self._processor.get_piece_size()
         marks = (
@@ -59,8 +55,10 @@ class Subwords:
             if model_id >= 0:
                 self._ids[model_id] = token
         self._has_model_order = self._model_ids == list(range(size))
-        self.spellings = self._spell()
-        self._tokens = {spelling: i for i, spelling in enumerate(self.spellings)}
+        super().__init__(model, self._spell())
+        # Of a SentencePiece model, users look these up, too.
+        special = self.spellings[: len(SPECIAL_SPELLINGS)]
+        self._tokens |= {spelling: token for token, spelling in enumerate(special)}
         self._known_characters: dict[str, bool] = {}
 
     def _spell(self) -> list[str]:
@@ -76,17 +74,7 @@ class Subwords:
         return [*special, *ordinary]
 
     @classmethod
-    def load(cls, path: pathlib.Path) -> "Subwords":
-        """Load the model in a file.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file is not a SentencePiece model.
-        """
-        return cls.parse(path.read_bytes(), path)
-
-    @classmethod
-    def parse(cls, model: bytes, path: pathlib.Path) -> "Subwords":
+    def parse(cls, model: bytes, path: pathlib.Path) -> Self:
         """Load a model, the bytes of the file at a path.
 
         Raises:
@@ -118,16 +106,6 @@ class Subwords:
     def files(self, stem: str) -> dict[str, bytes]:
         """Return the files that keep the subwords, by their names."""
         return {f"{stem}.model": self.model}
-
-    @property
-    def size(self) -> int:
-        """V: the number of subwords, including the four special ids."""
-        return len(self._model_ids)
-
-    @property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with any subword."""
-        return hashlib.sha256(self.model).hexdigest()[:16]
 
     @property
     def is_bpe(self) -> bool:
@@ -292,14 +270,6 @@ class Subwords:
         """Return the text of ids, none of which is a mark or padding."""
         return str(self._processor.decode([self._model_ids[token] for token in ids]))
 
-    def subword(self, token: int) -> str:
-        """Return the spelling of an id."""
-        return self.spellings[int(token)]
-
-    def subword_id(self, subword: str) -> int:
-        """Return the id of a subword, or that of the unknown one."""
-        return self._tokens.get(subword, types.UNK_ID)
-
     @functools.cached_property
     def user_symbols(self) -> frozenset[str]:
         """The symbols that are kept whole wherever a text has them."""
@@ -355,23 +325,6 @@ class Subwords:
             piece.type = piece.USER_DEFINED
         return bytes(proto.SerializeToString())
 
-    def surface(self, token: int, *, unknown: str) -> str:
-        """Return the text of one id, with the space before it; "" for a special id.
-
-        A byte that is a part of a character is U+FFFD.
-
-        Args:
-            token: The id.
-            unknown: Text of the unknown subword; `Vocabulary.decode` writes `UNKNOWN`.
-        """
-        if token == types.UNK_ID:
-            return unknown
-        if token in (types.PAD_ID, types.BOS_ID, types.EOS_ID):
-            return ""
-        if self.is_byte(token):
-            return bytes([int(self.subword(token)[1:-1], 16)]).decode(errors="replace")
-        return self.subword(token).replace(WORD_START, " ")
-
     def starts_word(self, token: int) -> bool:
         """Return True if a subword begins a new word."""
         return self.subword(token).startswith(WORD_START)
@@ -380,13 +333,6 @@ class Subwords:
         """Return True if a subword spells one byte."""
         model_id = self._model_ids[int(token)]
         return model_id >= 0 and bool(self._processor.is_byte(model_id))
-
-    def starts_character(self, token: int) -> bool:
-        """Return False if a subword continues the bytes of a character."""
-        if not self.is_byte(token):
-            return True
-        byte = int(self.subword(token)[1:-1], 16)
-        return byte & 0b1100_0000 != 0b1000_0000
 
 
 def parse_model(model: bytes) -> Any:

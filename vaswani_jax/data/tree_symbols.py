@@ -1,16 +1,15 @@
 """The target's vocabulary in parsing (section 6.3): the symbols of trees."""
 
-import hashlib
 import json
 import pathlib
 from collections.abc import Iterable, Sequence
+from typing import Self
 
-from vaswani_jax.core import types
 from vaswani_jax.data import linearization, treebank
-from vaswani_jax.data.subwords import SPECIAL_SPELLINGS, Subwords
+from vaswani_jax.data.tokenizer import SPECIAL_SPELLINGS, Tokenizer
 
 
-class TreeSymbols(Subwords):
+class TreeSymbols(Tokenizer):
     """Symbols of trees as ids: they open a constituent, close one, or stand for a word.
 
     A text is a tree in brackets, its ids are the symbols that `linearization` writes
@@ -24,25 +23,19 @@ class TreeSymbols(Subwords):
     def __init__(self, labels: Sequence[str], word_symbols: Sequence[str]) -> None:
         self.labels = tuple(labels)
         self.word_symbols = tuple(word_symbols)
-        self.model = json.dumps(
-            {"labels": self.labels, "words": self.word_symbols},
-            ensure_ascii=False,
-            indent=0,
-        ).encode()
-        self.spellings = [
-            *SPECIAL_SPELLINGS,
-            *(f"({label}" for label in self.labels),
-            *(f"){label}" for label in self.labels),
-            *self.word_symbols,
-        ]
-        self._tokens = {
-            symbol: token
-            for token, symbol in enumerate(self.spellings)
-            if token > types.UNK_ID
-        }
+        symbols = {"labels": self.labels, "words": self.word_symbols}
+        super().__init__(
+            json.dumps(symbols, ensure_ascii=False, indent=0).encode(),
+            [
+                *SPECIAL_SPELLINGS,
+                *(f"({label}" for label in self.labels),
+                *(f"){label}" for label in self.labels),
+                *self.word_symbols,
+            ],
+        )
 
     @classmethod
-    def learn(cls, lines: Iterable[str], *, terminals: str) -> "TreeSymbols":
+    def learn(cls, lines: Iterable[str], *, terminals: str) -> Self:
         """Return the symbols of trees, one a line, in the order of their names.
 
         Args:
@@ -60,7 +53,7 @@ class TreeSymbols(Subwords):
         )
 
     @classmethod
-    def parse(cls, model: bytes, path: pathlib.Path) -> "TreeSymbols":
+    def parse(cls, model: bytes, path: pathlib.Path) -> Self:
         """Load the symbols, the bytes of the file at a path.
 
         Raises:
@@ -75,14 +68,6 @@ class TreeSymbols(Subwords):
     def files(self, stem: str) -> dict[str, bytes]:
         """Return the file that keeps the symbols, by its name."""
         return {f"{stem}.symbols.json": self.model}
-
-    @property
-    def size(self) -> int:
-        return len(self.spellings)
-
-    @property
-    def fingerprint(self) -> str:
-        return hashlib.sha256(self.model).hexdigest()[:16]
 
     @property
     def is_bpe(self) -> bool:
@@ -128,17 +113,6 @@ class TreeSymbols(Subwords):
     def text(self, ids: Sequence[int]) -> str:
         """Return the symbols of ids, with spaces between them."""
         return " ".join(self.spellings[token] for token in ids)
-
-    @property
-    def user_symbols(self) -> frozenset[str]:
-        return frozenset()
-
-    def num_tags(self, ids: Sequence[int]) -> int:
-        return 0
-
-    def extend(self, symbols: Sequence[str]) -> "TreeSymbols":
-        """Return these symbols: only the source has language tags and placeholders."""
-        return self
 
     def starts_word(self, token: int) -> bool:
         """Return True: each symbol is one by itself."""

@@ -11,6 +11,7 @@ import numpy as np
 from vaswani_jax.core import types
 from vaswani_jax.data.marian_subwords import MarianSubwords
 from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.tokenizer import Tokenizer
 from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.word_subwords import WordSubwords
 
@@ -30,12 +31,13 @@ class Vocabulary:
 
     Attributes:
         source: The subwords of the source.
-        target: The subwords of the target; the same object if one model segments both.
+        target: The subwords of the target, or the symbols of its trees; the same
+            object if one model segments both sides.
         is_shared: Whether both have the same ids, hence one embedding (section 3.4).
     """
 
     source: Subwords
-    target: Subwords
+    target: Tokenizer
     is_shared: bool
 
     @classmethod

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool
 
-from vaswani_jax.data.subwords import WORD_START, Subwords
+from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.tokenizer import WORD_START
 
 # Between words, as between the brackets of trees, stands white space of ASCII alone.
 WORD_PATTERN = re.compile(r"\S+", re.ASCII)

@@ -1,7 +1,7 @@
 """Names of the special tokens in engines that look subwords up by their spelling."""
 
 from vaswani_jax.core import types
-from vaswani_jax.data.subwords import SPECIAL_SPELLINGS
+from vaswani_jax.data.tokenizer import SPECIAL_SPELLINGS
 from vaswani_jax.data.vocabulary import Vocabulary
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaswani_jax.core import types
-from vaswani_jax.data.subwords import UNKNOWN, WORD_START, Subwords
+from vaswani_jax.data.subwords import UNKNOWN
+from vaswani_jax.data.tokenizer import WORD_START, Tokenizer
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference.results import Output
 
@@ -121,7 +122,7 @@ def _word_at(
 
 
 def target_words(
-    pieces: Sequence[Sequence[int]], subwords: Subwords, *, separator: str
+    pieces: Sequence[Sequence[int]], subwords: Tokenizer, *, separator: str
 ) -> list[Int[np.ndarray, "_"]]:
     """Return the translation's word that each subword of each piece is a part of."""
     texts = [subword_texts(subwords, ids, unknown=UNKNOWN) for ids in pieces]
@@ -167,8 +168,10 @@ def pharaoh(
     return pairs
 
 
-def subword_texts(subwords: Subwords, ids: Sequence[int], *, unknown: str) -> list[str]:
-    """Return the text of each subword, see `Subwords.surface`.
+def subword_texts(
+    subwords: Tokenizer, ids: Sequence[int], *, unknown: str
+) -> list[str]:
+    """Return the text of each subword, see `Tokenizer.surface`.
 
     A byte has the whole character that it is a part of, which may be white space.
     """

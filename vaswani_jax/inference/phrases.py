@@ -18,6 +18,7 @@ from vaswani_jax.core import config, languages, types
 from vaswani_jax.data import phrase_subwords
 from vaswani_jax.data.phrase_subwords import is_inside_word, is_word_character
 from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.tokenizer import Tokenizer
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import generate
 from vaswani_jax.inference.banks import PhraseRows
@@ -244,8 +245,10 @@ class PhraseFinder:
 
     def _encode(self, phrase: Phrase, *, has_spaces: bool) -> Phrase:
         starts_word = has_spaces and phrase.starts_word
+        target = self.vocabulary.target
+        assert isinstance(target, Subwords), "trees have no phrases"
         ids = phrase_subwords.encode_phrase(
-            self.vocabulary.target, phrase.text, starts_word=starts_word
+            target, phrase.text, starts_word=starts_word
         )
         return dataclasses.replace(
             phrase,
@@ -387,7 +390,7 @@ def pad_phrases(
     *,
     rows: int,
     shape: tuple[int, int],
-    subwords: Subwords,
+    subwords: Tokenizer,
 ) -> PhraseRows:
     """Return the phrases of a batch's sentences as arrays.
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from vaswani_jax.core import config, parallel, side_by_side, types
-from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.tokenizer import Tokenizer
 from vaswani_jax.inference import generate, padding, phrases
 from vaswani_jax.inference.pieces import Piece
 
@@ -33,7 +33,7 @@ class PieceBatching:
     """
 
     search: config.SearchConfig
-    subwords: Subwords
+    subwords: Tokenizer
     n_best: int
     batch_for_each_device: bool
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from vaswani_jax.checkpoints import bundle
 from vaswani_jax.core import languages, parallel, parsing, types
 from vaswani_jax.core.config import Config, ModelConfig
-from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.tokenizer import Tokenizer
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import (
@@ -649,5 +649,5 @@ def _check_finite(log_probs: Float[np.ndarray, "T"], *, line: int) -> None:
         )
 
 
-def _spell(subwords: Subwords, ids: Sequence[int]) -> tuple[str, ...]:
+def _spell(subwords: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(subwords.subword(token) for token in ids)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from vaswani_jax.core import types
 from vaswani_jax.data import linearization, treebank, word_subwords
-from vaswani_jax.data.subwords import SPECIAL_SPELLINGS
+from vaswani_jax.data.tokenizer import SPECIAL_SPELLINGS
 from vaswani_jax.data.vocabulary import Vocabulary, clean_lines
 
 # The source ids and the target ids of a line, or of a piece of it.

@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Int
 
 from vaswani_jax.analysis import views
 from vaswani_jax.core import languages, types
-from vaswani_jax.data.subwords import UNKNOWN, Subwords
+from vaswani_jax.data.subwords import UNKNOWN
+from vaswani_jax.data.tokenizer import Tokenizer
 from vaswani_jax.data.treebank import Tree
 from vaswani_jax.data.word_subwords import split_words
 from vaswani_jax.inference import scoring
@@ -186,7 +187,7 @@ def make_tables(translator: Translator, counts: Counts | None) -> Tables:
     return Tables(source, target, is_shared=vocabulary.is_shared)
 
 
-def _is_punctuation(subwords: Subwords, token: int) -> bool:
+def _is_punctuation(subwords: Tokenizer, token: int) -> bool:
     text = subwords.surface(token, unknown=UNKNOWN).strip()
     return bool(text) and all(
         unicodedata.category(character).startswith("P") for character in text

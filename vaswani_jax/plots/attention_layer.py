@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from vaswani_jax.core import config, languages, locales
-from vaswani_jax.data.subwords import WORD_START
+from vaswani_jax.data.tokenizer import WORD_START
 from vaswani_jax.inference.results import Attention
 from vaswani_jax.inference.translator import Translator
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from vaswani_jax.data.subwords import WORD_START
+from vaswani_jax.data.tokenizer import WORD_START
 from vaswani_jax.plots import attention_layer, canvas
 from vaswani_jax.plots.attention_layer import Layer
 
