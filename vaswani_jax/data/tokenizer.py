@@ -1,4 +1,4 @@
-"""What subwords and the symbols of trees have in common: text as ids, and back."""
+"""Define the interface of tokenizers, which turn text into ids and ids into text."""
 
 import abc
 import hashlib
@@ -27,7 +27,7 @@ class Tokenizer(abc.ABC):
 
         Args:
             model: The bytes from which this tokenizer is loaded.
-            spellings: The spelling of each id. Text has none of the special ones.
+            spellings: The spelling of each id, the four special ones first.
         """
         self.model = model
         self.spellings = list(spellings)
@@ -50,7 +50,11 @@ class Tokenizer(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def parse(cls, model: bytes, path: pathlib.Path) -> Self:
-        """Load a tokenizer, the bytes of the file at a path.
+        """Load a tokenizer from the bytes of its file.
+
+        Args:
+            model: The bytes.
+            path: The file, for errors.
 
         Raises:
             ValueError: They are damaged, or of another kind.
@@ -67,13 +71,13 @@ class Tokenizer(abc.ABC):
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with any spelling."""
+        """The first 16 hexadecimal digits of the SHA-256 of all that makes its ids."""
         return hashlib.sha256(self.model).hexdigest()[:16]
 
     @property
     @abc.abstractmethod
     def is_bpe(self) -> bool:
-        """True if `encode` may be told to leave merges out (BPE-dropout)."""
+        """True if `encode` accepts `dropout` (BPE-dropout)."""
 
     @abc.abstractmethod
     def encode(
@@ -97,7 +101,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
-        """Return what a text has that no id spells.
+        """Return the characters of a text, or the symbols of a tree, that have no id.
 
         Args:
             text: A line without NUL.
@@ -113,13 +117,16 @@ class Tokenizer(abc.ABC):
         return self.spellings[int(token)]
 
     def subword_id(self, subword: str) -> int:
-        """Return the id of a spelling, or that of the unknown subword."""
+        """Return the id of a spelling, or `UNK_ID` if it has none.
+
+        Here special spellings have none: in a text they are not special.
+        """
         return self._tokens.get(subword, types.UNK_ID)
 
     def extend(self, symbols: Sequence[str]) -> "Tokenizer":
-        """Return a tokenizer that keeps these symbols whole, too; their ids come last.
+        """Return a tokenizer that keeps these symbols whole, too, if its kind can.
 
-        Here it is the same one: it has no place for them.
+        Their ids come last. By default it is this tokenizer, unchanged.
         """
         return self
 
