@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 from starlette.testclient import TestClient
 
@@ -194,12 +194,12 @@ def client_of(*engines: Engine, **options: Any) -> Iterator[TestClient]:
         yield client
 
 
-def post(client: TestClient, route: str, **body: Any) -> httpx.Response:
+def post(client: TestClient, route: str, **body: Any) -> httpx2.Response:
     """Send a request to a route under /v1."""
     return client.post(f"/v1/{route}", json=body)
 
 
-def error_of(answer: httpx.Response, status: int) -> Any:
+def error_of(answer: httpx2.Response, status: int) -> Any:
     """Check the status of an answer, and return its error."""
     assert answer.status_code == status, answer.text
     return answer.json()["error"]

@@ -5,7 +5,7 @@ import dataclasses
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.service import shouting
@@ -68,12 +68,12 @@ def test_none_fails(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     service = Service(served)
 
-    async def ask(client: httpx.AsyncClient) -> httpx.Response:
+    async def ask(client: httpx2.AsyncClient) -> httpx2.Response:
         return await client.post(route, json=REQUESTS[route], timeout=20)
 
-    async def run() -> list[httpx.Response]:
-        transport = httpx.ASGITransport(service)
-        async with httpx.AsyncClient(
+    async def run() -> list[httpx2.Response]:
+        transport = httpx2.ASGITransport(service)
+        async with httpx2.AsyncClient(
             transport=transport, base_url="http://localhost"
         ) as client:
             await served.start()
