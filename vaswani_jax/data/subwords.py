@@ -121,16 +121,7 @@ class Subwords(Tokenizer):
         dropout: float = 0.0,
         seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
-        """Return the ids of each text, without begin and end marks.
-
-        Args:
-            texts: Lines without NUL, at which SentencePiece ends.
-            reads: Whether characters that no subword has are read as others that look
-                the same; see `readings`.
-            dropout: Probability to leave out each merge of BPE (Provilkov et al.,
-                2020, "BPE-dropout").
-            seed: Decides which merges are left out, within one process.
-        """
+        """Return the ids of each text, see `Tokenizer.encode`."""
         processor = self._reader_of(texts) if reads else self._processor
         if not dropout:
             if len(texts) < FEW_TEXTS:
