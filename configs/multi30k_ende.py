@@ -82,7 +82,10 @@ def get_config(text: str = "lc_norm_tok") -> ml_collections.ConfigDict:
     """
     variants = ("lc_norm_tok", "raw", "six_layers", *STAGES)
     if text not in variants:
-        raise ValueError(f"multi30k_ende.py has {', '.join(variants)}, got {text!r}")
+        raise ValueError(
+            f"unknown variant {text!r} of multi30k_ende.py: choose one of "
+            f"{', '.join(variants)}"
+        )
     form = "raw" if text in ("raw", "six_layers") else "lc_norm_tok"
     config = own_text.get_config("small")
     config.update_from_flattened_dict(

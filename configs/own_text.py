@@ -65,7 +65,9 @@ def get_config(size: str = "base") -> ml_collections.ConfigDict:
         size: "base" or "big" as in table 3, or "small".
     """
     if size not in ("base", "big", "small"):
-        raise ValueError(f"own_text.py has base, big, small; got {size!r}")
+        raise ValueError(
+            f"unknown variant {size!r} of own_text.py: choose base, big or small"
+        )
     parent = big_ende if size == "big" else base_ende
     config = parent.get_config()
     config.update_from_flattened_dict(TEXT)

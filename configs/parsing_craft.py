@@ -1,15 +1,15 @@
-"""Section 6.3 on open trees of the Wall Street Journal's size: CRAFT, 18,951 sentences.
+"""Section 6.3 on an open treebank: CRAFT, 18,951 sentences of biology.
 
   python -m vaswani_jax.main --config=configs/parsing_craft.py --workdir=runs/craft \\
       --config.data.text_directory=craft
 
 trains the paper's parser on the trees below craft/train, and scores it on those below
-craft/dev. They are of full articles of biology, annotated by people;
-docs/results/parsing.md says where they are from. `:small` has the size of
+craft/dev. They cover full articles, and people annotated them;
+docs/results/parsing.md says where to get them. `:small` has the size of
 configs/parsing_gum.py for two CPU cores, `:options` adds that file's options.
 
-Two CPU cores: docs/results/parsing.md has the score of `:options`. The paper's size:
-not run.
+Two CPU cores: docs/results/parsing.md has the score of `:options`. Without options,
+at either size: not run.
 """
 
 import ml_collections
@@ -32,7 +32,10 @@ def get_config(variant: str = "paper") -> ml_collections.ConfigDict:
             configs/parsing_gum.py.
     """
     if variant not in ("paper", "small", "options"):
-        raise ValueError(f"parsing_craft.py has paper, small, options; got {variant!r}")
+        raise ValueError(
+            f"unknown variant {variant!r} of parsing_craft.py: choose paper, small or "
+            "options"
+        )
     if variant == "paper":
         config = parsing_wsj.get_config()
     else:

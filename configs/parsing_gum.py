@@ -15,7 +15,7 @@ import ml_collections
 
 from configs import own_text, parsing_wsj
 
-# Sizes beside those of own_text.py:small, for trees of about 50 symbols.
+# Changes to own_text.py:small, for trees of about 50 symbols.
 SIZE = {
     "model.num_layers": 4,
     "model.d_ff": 512,
@@ -46,10 +46,12 @@ def get_config(variant: str = "plain") -> ml_collections.ConfigDict:
     """Return the settings of a small parser.
 
     Args:
-        variant: "plain" for the paper's model, "options" for what it does not have.
+        variant: "plain" for the paper's model; "options" adds what it does not have.
     """
     if variant not in ("plain", "options"):
-        raise ValueError(f"parsing_gum.py has plain, options; got {variant!r}")
+        raise ValueError(
+            f"unknown variant {variant!r} of parsing_gum.py: choose plain or options"
+        )
     config = parsing_wsj.get_config()
     config.update_from_flattened_dict({**own_text.SMALL, **SIZE})
     if variant == "options":

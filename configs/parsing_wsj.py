@@ -5,13 +5,13 @@
 
 trains on sections 02 to 21 of the Penn Treebank (LDC99T42), about 40,000 sentences,
 and scores sections 22 and 23. `--config=configs/parsing_wsj.py:semi` is the
-semi-supervised setting, with some 17 million sentences that parsers have read:
+semi-supervised setting, with about 17 million automatically parsed sentences:
 --config.data.silver_trees names their trees, below the same directory.
 
 Each value is the paper's, with its symbol; "open" marks what the paper does not say.
-It chose dropout, learning rates and beam size on section 22 and prints the last
-alone; the others are those that the authors' released code has for the treebank alone.
-The number of updates, the batch and the averaging are open, too: the base model's.
+The authors chose dropout, learning rates and beam size on section 22. The paper prints
+only the beam size; the other values are those of the authors' released code for the
+treebank alone. Updates, batch size and averaging are open, too: the base model's.
 
 Paper: F1 91.3 on section 23, and 92.7 semi-supervised (table 4).
 Here: not run. The treebank is licensed; configs/parsing_craft.py and
@@ -30,7 +30,7 @@ WSJ_ONLY = {
     "model.d_k": 128,
     "model.d_v": 128,
     "model.dropout_rate": 0.2,  # P_drop, open
-    "model.attention_dropout_rate": 0.2,  # open; section 6.3 drops attention, too
+    "model.attention_dropout_rate": 0.2,  # open; section 6.3 tunes it, too
     "data.source": "treebank",
     "data.target_locale": "en",
     "data.text_directory": ".",
@@ -44,7 +44,7 @@ WSJ_ONLY = {
     "data.tree_terminals": "tag",  # open; as in the authors' code
     "data.normalization": "identity",  # open; words stay as they are
     "data.max_length": 512,  # open
-    "data.bucket_lengths": "separate",  # how it is computed
+    "data.bucket_lengths": "separate",  # not in the paper; less padding
     "data.text_form": "tokenized",
     "optimizer.warmup_steps": 16_000,  # open
     "optimizer.learning_rate_scale": 0.5,  # open
@@ -62,16 +62,18 @@ SEMI_SUPERVISED = {
 }
 
 
-def get_config(setting: str = "wsj") -> ml_collections.ConfigDict:
+def get_config(variant: str = "wsj") -> ml_collections.ConfigDict:
     """Return the settings of section 6.3.
 
     Args:
-        setting: "wsj" for the treebank alone, or "semi" for silver trees besides.
+        variant: "wsj" for the treebank alone, or "semi" for silver trees besides.
     """
-    if setting not in ("wsj", "semi"):
-        raise ValueError(f"parsing_wsj.py has wsj, semi; got {setting!r}")
+    if variant not in ("wsj", "semi"):
+        raise ValueError(
+            f"unknown variant {variant!r} of parsing_wsj.py: choose wsj or semi"
+        )
     config = base_ende.get_config()
     config.update_from_flattened_dict(WSJ_ONLY)
-    if setting == "semi":
+    if variant == "semi":
         config.update_from_flattened_dict(SEMI_SUPERVISED)
     return config

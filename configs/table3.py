@@ -43,7 +43,9 @@ ROWS: dict[str, dict[str, int | float | str]] = {
 def get_config(row: str = "base") -> ml_collections.ConfigDict:
     """Return the settings of one row of table 3."""
     if row not in ROWS:
-        raise ValueError(f"table3.py has {', '.join(ROWS)}, got {row!r}")
+        raise ValueError(
+            f"unknown variant {row!r} of table3.py: choose one of {', '.join(ROWS)}"
+        )
     parent = big_ende if row == "big" else base_ende
     config = parent.get_config()
     config.update_from_flattened_dict(ROWS[row])

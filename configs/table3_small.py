@@ -47,7 +47,10 @@ def scale_down(key: str, value: float | str) -> float | str:
 def get_config(row: str = "base") -> ml_collections.ConfigDict:
     """Return the settings of one row."""
     if row not in table3.ROWS:
-        raise ValueError(f"table3_small.py has {', '.join(table3.ROWS)}, got {row!r}")
+        raise ValueError(
+            f"unknown variant {row!r} of table3_small.py: choose one of "
+            f"{', '.join(table3.ROWS)}"
+        )
     config = multi30k_ende.get_config()
     config.update_from_flattened_dict(BASE)
     changes = {key: scale_down(key, value) for key, value in table3.ROWS[row].items()}

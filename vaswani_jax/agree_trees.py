@@ -31,8 +31,8 @@ LIKE = path_flags.define_path(
 NUM_TREES = flags.DEFINE_integer(
     "num_trees",
     None,
-    "How many trees to choose with --like; a length with too few gives all. "
-    "By default the rarest length decides.",
+    "How many trees to choose with --like; fewer if a class of lengths has too few. "
+    "By default as many as the scarcest class allows.",
     lower_bound=1,
 )
 MIN_WORDS = flags.DEFINE_integer(

@@ -45,15 +45,15 @@ JSON = flags.DEFINE_bool("json", False, "Print one JSON object, which has all ta
 
 
 def check_flags() -> None:
-    """Refuse missing files, and EVALB's repair of quotes, which is not here."""
+    """Refuse missing files, and nk with --evalb: tags of quotes are not repaired."""
     for flag, name in (("--gold", GOLD.value), ("--test", TEST.value)):
         path = pathlib.Path(name)
         if not path.exists() or path.is_dir():
             raise FileNotFoundError(f"{flag}: no file {name}")
     if EVALB.value and PARAMETERS.value == bracketing.NK.name:
         raise ValueError(
-            "--evalb goes with --parameters=COLLINS: with nk EVALB also repairs tags "
-            "of quotes, which this program does not"
+            "--evalb does not support --parameters=nk, with which EVALB also repairs "
+            "tags of quotes; use --parameters=COLLINS"
         )
 
 
@@ -100,15 +100,15 @@ def _read_trees(path: pathlib.Path) -> tuple[list[int], list[Tree]]:
 
 def _score_lines(gold_path: pathlib.Path, test_path: pathlib.Path) -> BracketingScore:
     gold, test = (_read_lines(path) for path in (gold_path, test_path))
-    for label in sorted(treebank.ROOTS - bracketing.COLLINS.deleted):
+    for label in sorted(treebank.ROOTS - bracketing.COLLINS.deleted_labels):
         count = sum(
             any(tree.label == label and tree.children for tree in line or ())
             for line in gold
         )
         if count:
             logger.warning(
-                f"EVALB counts the outermost bracket ({label} of {count:,} lines in "
-                f"{gold_path} as a constituent"
+                f"EVALB counts the outermost bracket {label!r} as a constituent, on "
+                f"{count:,} lines of {gold_path}"
             )
     return bracketing.score_as_evalb(gold, test)
 

@@ -26,7 +26,8 @@ REFUSED = {
     "demp": "--config=demp: demp is no preset, FILE.py or workdir; did you mean demo?",
     f"{DEMO}:big": f"{DEMO}:big: demo.py has no variants: leave out :big",
     "own_text:huge": (
-        "--config=own_text:huge: own_text.py has base, big, small; got 'huge'"
+        "--config=own_text:huge: unknown variant 'huge' of own_text.py: choose base, "
+        "big or small"
     ),
     "--workdir=RUN@best --checkpoint=newest": (
         "--workdir=RUN@best names a checkpoint, and so does --checkpoint=newest"

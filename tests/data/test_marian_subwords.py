@@ -103,6 +103,6 @@ def test_a_directory_without_one_is_named(tmp_path):
 
 
 def test_merges_that_it_lacks_cannot_be_left_out():
-    assert not pair()[0].is_bpe
+    assert not pair()[0].accepts_dropout
     with pytest.raises(AssertionError):
         pair()[0].encode(["ba"], dropout=0.1)

@@ -40,7 +40,7 @@ def test_without_a_space_before_it_a_phrase_goes_on_with_a_word(kind: str) -> No
         ids = phrase_subwords.encode_phrase(subwords, word, starts_word=False)
         assert not subwords.starts_word(ids[0])
         before = phrase_subwords.encode_phrase(subwords, "tu", starts_word=True)
-        assert subwords.text([*before, *ids]) == f"tu{word}"
+        assert subwords.decode([*before, *ids]) == f"tu{word}"
 
 
 @kinds

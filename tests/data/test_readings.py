@@ -161,11 +161,11 @@ def test_a_code_may_follow_a_byte_order_mark_and_has_a_place():
     names = ["<pad>", "<s>", "</s>", "<unk>", ">>fra<<"]
     model = small_vocabularies.trained("bpe", False).source
     subwords = MarianSubwords(model.model, [*names, *model.spellings[4:]])
-    plain = subwords.encode([">>fra<< ba ko"], reads=True)
-    assert subwords.encode(["\ufeff>>fra<<\u00a0ba\tko"], reads=True) == plain
+    plain = subwords.encode([">>fra<< ba ko"], replace_unknown=True)
+    assert subwords.encode(["\ufeff>>fra<<\u00a0ba\tko"], replace_unknown=True) == plain
     assert subwords.find_spans("\ufeff>>fra<< ba ko")[0] == (0, 8)
     assert subwords.find_spans("\ufeff>>fra<< ba ko")[1][1] == len("\ufeff>>fra<< ba")
-    assert subwords.unknown_characters(">>fra<< ba > ") == [">"]
+    assert subwords.unknown_characters(">>fra<< ba > ", replace_unknown=True) == [">"]
 
 
 def test_the_reading_model_serves_other_programs(vocabulary, normalized_vocabulary):

@@ -205,4 +205,4 @@ def test_sampled_segmentations_spell_the_text_and_depend_on_the_seed_alone():
 
 @pytest.mark.parametrize("model", ["bpe", "unigram"])
 def test_a_vocabulary_knows_whether_it_has_merges(model):
-    assert small_vocabularies.trained(model, True).is_bpe == (model == "bpe")
+    assert small_vocabularies.trained(model, True).accepts_dropout == (model == "bpe")

@@ -30,7 +30,7 @@ def test_ids_are_special_ones_then_openings_closings_and_words():
 def test_a_tree_becomes_its_symbols_without_functions_and_traces():
     symbols = learned()
     [ids, nothing] = symbols.encode([TREES[1], ""])
-    assert symbols.text(ids) == "(S (NP NN )NP (VP VBZ )VP )S"
+    assert symbols.decode(ids) == "(S (NP NN )NP (VP VBZ )VP )S"
     assert nothing == []
 
 
@@ -40,7 +40,7 @@ def test_words_alone_have_one_symbol():
     assert symbols.terminals == "word"
     assert learned().terminals == "tag"
     [ids] = symbols.encode(["(S (NP (JJ odd)))"])
-    assert symbols.text(ids) == "(S (NP XX )NP )S"
+    assert symbols.decode(ids) == "(S (NP XX )NP )S"
 
 
 def test_symbols_that_training_lacks_are_unknown_and_named():
@@ -48,8 +48,12 @@ def test_symbols_that_training_lacks_are_unknown_and_named():
     tree = "(S (ADVP (RB too)) (VP (VBZ is)))"
     [ids] = symbols.encode([tree])
     assert ids.count(types.UNK_ID) == 3
-    assert symbols.unknown_characters(tree) == ["(ADVP", "RB", ")ADVP"]
-    assert symbols.unknown_characters(TREES[0]) == []
+    assert symbols.unknown_characters(tree, replace_unknown=True) == [
+        "(ADVP",
+        "RB",
+        ")ADVP",
+    ]
+    assert symbols.unknown_characters(TREES[0], replace_unknown=True) == []
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,7 @@ def test_what_is_no_tree_is_refused(text, reason):
 
 def test_a_file_gives_the_same_symbols_and_a_damaged_one_is_named(tmp_path):
     symbols = learned()
-    [(name, content)] = symbols.files("target").items()
+    [(name, content)] = symbols.to_files("target").items()
     path = tmp_path / name
     path.write_bytes(content)
     loaded = TreeSymbols.load(path)

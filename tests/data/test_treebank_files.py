@@ -106,7 +106,11 @@ def test_sections_may_lie_in_the_directory_itself(directory: pathlib.Path) -> No
             "@unknown.txt",
             "DIR/unknown.txt, line 3: no file below DIR is one of z.mrg, z.ptb,",
         ),
-        ("@empty.txt", "@empty.txt", "DIR/empty.txt has no name"),
+        (
+            "@empty.txt",
+            "@empty.txt",
+            "DIR/empty.txt is empty; list one file name per line",
+        ),
     ],
 )
 def test_an_entry_without_a_file_is_named(
@@ -125,7 +129,8 @@ def test_an_entry_without_a_file_is_named(
         ("wsj/22,", "'': an entry must have a name"),
         (
             "wsj/21-02",
-            "'wsj/21-02': the range runs down; write the lower section first, as 02-21",
+            "'wsj/21-02': the range is descending; write the lower section first, for "
+            "example 02-21",
         ),
         (
             "@twice.txt",
@@ -166,4 +171,4 @@ def test_an_entry_that_means_no_files_is_refused(
 def test_sections_of_the_wall_street_journal_have_known_numbers(
     entries: str, num_trees: int, warning: str | None
 ) -> None:
-    assert treebank_files.wsj_warning(entries, num_trees) == warning
+    assert treebank_files.describe_wsj_mismatch(entries, num_trees) == warning

@@ -34,7 +34,7 @@ def data(tmp_path):
 
 
 def test_pairs_are_words_and_clean_trees(data):
-    assert list(treebank_pairs.pairs(data, "train")) == [
+    assert list(treebank_pairs.read_pairs(data, "train")) == [
         ("Bread is", "(S (NP (NN Bread)) (VP (VBZ is)))"),
         ("The man sleeps", "(S (NP (DT The) (NN man)) (VP (VBZ sleeps)))"),
     ]
@@ -44,17 +44,17 @@ def test_pairs_are_words_and_clean_trees(data):
 
 def test_gold_trees_are_repeated_and_silver_trees_follow_once(data):
     data = dataclasses.replace(data, silver_trees="silver", gold_repeats=3)
-    words = [source for source, _ in treebank_pairs.pairs(data, "train")]
+    words = [source for source, _ in treebank_pairs.read_pairs(data, "train")]
     assert words == ["Bread is", "The man sleeps"] * 3 + ["I am"]
 
 
 def test_the_record_changes_with_a_file_and_not_with_its_place(data, tmp_path):
-    record = treebank_pairs.record(data, "train", previous={})
+    record = treebank_pairs.describe_files(data, "train", previous={})
     assert list(record) == ["train_trees:02/a.mrg", "train_trees:03/b.mrg"]
-    assert treebank_pairs.record(data, "train", previous=record) == record
+    assert treebank_pairs.describe_files(data, "train", previous=record) == record
     identity = sources.content_identity(record)
     (tmp_path / "03/b.mrg").write_text("(S (UH No))", encoding="utf-8")
-    changed = treebank_pairs.record(data, "train", previous=record)
+    changed = treebank_pairs.describe_files(data, "train", previous=record)
     assert sources.content_identity(changed) != identity
 
 
@@ -67,7 +67,7 @@ def test_an_entry_without_trees_is_named(data):
 def test_a_word_of_white_space_is_refused_with_its_tree(data, tmp_path):
     (tmp_path / "22/c.mrg").write_text("(S (UH Oh))(S (NN \xa0))", encoding="utf-8")
     with pytest.raises(ValueError, match=r"c\.mrg, tree 2: the word '\\xa0'"):
-        list(treebank_pairs.pairs(data, "valid"))
+        list(treebank_pairs.read_pairs(data, "valid"))
 
 
 @pytest.mark.parametrize("key", ["valid_trees", "silver_trees"])

@@ -54,7 +54,7 @@ def test_a_model_with_any_ids_gives_its_own_subwords_under_ours(ids):
             for name in names
         ]
         assert [subwords.subword(token) for token in tokens] == expected
-        assert subwords.text(tokens) == processor.decode(processor.encode(line))
+        assert subwords.decode(tokens) == processor.decode(processor.encode(line))
     assert min(map(min, encoded)) == types.UNK_ID
     assert types.UNK_ID not in encoded[0]
     assert len(set(subwords.spellings)) == subwords.size

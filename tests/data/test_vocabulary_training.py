@@ -103,7 +103,7 @@ def test_user_symbols_are_one_subword_wherever_they_stand(subword_model):
     for text, symbols, ids in zip(texts, counts, subwords.encode(texts), strict=True):
         names = [subwords.subword(i).removeprefix("\u2581") for i in ids]
         assert [name for name in names if name in subwords.user_symbols] == symbols
-        assert subwords.text(ids) == text
+        assert subwords.decode(ids) == text
     numbers = [subwords.num_tags(ids) for ids in subwords.encode(texts)]
     assert numbers == [1, 0, 0, 2]
     # The space before a tag is no subword of its own.

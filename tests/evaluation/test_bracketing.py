@@ -267,7 +267,9 @@ def test_the_sample_of_evalb_has_its_published_figures() -> None:
         [trees_of(line) for line in lines] for lines in zip(*PAIRS, strict=True)
     )
     parameters = bracketing.Parameters(
-        "sample", deleted=COLLINS.deleted - {"."}, equal={"NX": "N"}
+        "sample",
+        deleted_labels=COLLINS.deleted_labels - {"."},
+        equivalent_labels={"NX": "N"},
     )
     ours = bracketing.score_as_evalb(gold, test, parameters=parameters)
     assert (ours.sentences, ours.errors, ours.skips) == (17, 5, 2)

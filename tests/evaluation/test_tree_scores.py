@@ -44,5 +44,5 @@ def test_trees_that_were_repaired_are_not_well_formed():
         Hypothesis("", 0.0, (), (), ("NN",), is_repaired=is_repaired)
         for is_repaired in (True, False, False, False)
     ]
-    score = tree_scores.share_of_trees(hypotheses)
+    score = tree_scores.score_well_formed(hypotheses)
     assert (score.name, score.value) == ("well_formed", 75)

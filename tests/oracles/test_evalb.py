@@ -196,7 +196,9 @@ def test_evalbs_own_sample_has_its_published_figures(evalb: Evalb) -> None:
     texts[1][18] = texts[1][18].replace("This", "this")
     gold, test = ([list(treebank.parse([line], name="")) for line in t] for t in texts)
     parameters = bracketing.Parameters(
-        "sample", deleted=bracketing.COLLINS.deleted - {"."}, equal={"TT": "T"}
+        "sample",
+        deleted_labels=bracketing.COLLINS.deleted_labels - {"."},
+        equivalent_labels={"TT": "T"},
     )
     ours = bracketing.score_as_evalb(gold, test, parameters=parameters)
     sample = EVALB / "sample" / "sample.prm"
@@ -255,7 +257,7 @@ def supar(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     metric, transform = (load(SUPAR / f"{n}.py") for n in ("metric", "transform"))
 
     def score(gold: Sequence[Tree], test: Sequence[Tree]) -> Any:
-        deleted, equal = set(bracketing.COLLINS.deleted), {"ADVP": "PRT"}
+        deleted, equal = set(bracketing.COLLINS.deleted_labels), {"ADVP": "PRT"}
         golds, tests = (
             [transform.Tree.factorize(list_tree(t), deleted, equal) for t in trees]
             for trees in (gold, test)

@@ -109,8 +109,8 @@ def test_evalb_warns_of_a_root_that_counts(tmp_path: pathlib.Path) -> None:
     root = GOLD.replace("TOP", "ROOT")
     completed = run(tmp_path, "--evalb", gold=root, test=root)
     assert completed.stderr.decode().splitlines() == [
-        "warning: EVALB counts the outermost bracket (ROOT of 2 lines in gold.trees as "
-        "a constituent"
+        "warning: EVALB counts the outermost bracket 'ROOT' as a constituent, on 2 "
+        "lines of gold.trees"
     ]
     completed = run(tmp_path, gold=root, test=TEST)
     assert completed.stderr == b""
@@ -149,8 +149,8 @@ REFUSED = {
     "nk has a rule that is not here": (
         ["--evalb", "--parameters=nk"],
         TEST,
-        "--evalb goes with --parameters=COLLINS: with nk EVALB also repairs tags of "
-        "quotes, which this program does not",
+        "--evalb does not support --parameters=nk, with which EVALB also repairs tags "
+        "of quotes; use --parameters=COLLINS",
     ),
     "a flag is mistyped": (
         ["--by_lable"],

@@ -87,7 +87,7 @@ class Bundle:
         }
         arrays |= {
             f"{VOCABULARY}{name}": np.frombuffer(content, np.uint8)
-            for name, content in self.vocabulary.files().items()
+            for name, content in self.vocabulary.to_files().items()
         }
         values = {
             "package_version": __version__,

@@ -20,8 +20,8 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
         trees_by_parser: For each parser the trees of the same sentences.
 
     Raises:
-        ValueError: A sentence has other words in one of them. The message has its
-            number.
+        ValueError: A sentence has other words in one of them, or the parsers gave
+            different numbers of trees. The message has the sentence's number.
     """
     known_trees = set()
     for number, trees in enumerate(zip(*trees_by_parser, strict=True), start=1):
@@ -40,24 +40,23 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
 
 def length_class(tree: Tree) -> int:
     """Return the number of the class of a tree's length, from 0."""
-    return bisect.bisect_left(treebank.LONGEST, len(tree.leaves()))
+    return bisect.bisect_left(treebank.LENGTH_CLASS_LIMITS, len(tree.leaves()))
 
 
 def resample(
     trees: Sequence[Tree], like: Sequence[Tree], *, num_trees: int | None = None
 ) -> list[Tree]:
-    """Return trees whose lengths are distributed as those of `like`.
+    """Return some of the trees, with lengths distributed as in `like`.
 
-    Short sentences are easy to agree on. Of each class of lengths the result has the
-    share that `like` has, spread over the sequence. By default the class of which there
-    are too few decides how many trees there are. A class that is less than 1 % of
-    `like` takes no part in that.
+    Parsers agree most often on short sentences. Each class of lengths gets the share
+    that it has in `like`, spread over the sequence. By default the result is as large
+    as the scarcest class allows; a class below 1 % of `like` does not limit it.
 
     Args:
         trees: The trees to choose from.
-        like: Trees whose lengths the result is to have.
-        num_trees: How many trees to return. A class of which there are too few is there
-            as a whole, and the result is smaller.
+        like: Trees with the wanted lengths.
+        num_trees: How many trees to return. A class with too few trees is used whole,
+            and the result is then smaller.
 
     Raises:
         ValueError: There are no trees on one of the sides.

@@ -26,6 +26,9 @@ def linearize(tree: treebank.Tree, terminals: str = "tag") -> list[str]:
     Args:
         tree: One that `treebank.clean` returned.
         terminals: What stands for a word: its "tag", or `WORD` for each "word".
+
+    Raises:
+        ValueError: `terminals` is unknown.
     """
     if terminals not in TERMINALS:
         raise ValueError(f"terminals are one of {TERMINALS}, not {terminals!r}")

@@ -60,7 +60,7 @@ class MarianSubwords(Subwords):
         Raises:
             ValueError: A file is damaged.
         """
-        Subwords.parse(model, path)  # An error names the file.
+        Subwords.from_bytes(model, path)  # An error names the file.
         try:
             spellings = json.loads(listed)
             if not (
@@ -72,7 +72,7 @@ class MarianSubwords(Subwords):
             raise ValueError(f"{spellings_path} is damaged: {error}") from None
         return cls(model, spellings)
 
-    def files(self, stem: str) -> dict[str, bytes]:
+    def to_files(self, stem: str) -> dict[str, bytes]:
         """Return the files of the model and of the list, by their names."""
         text = json.dumps(self.spellings, ensure_ascii=False, indent=0)
         return {f"{stem}.spm": self.model, f"{stem}.json": text.encode()}
@@ -88,7 +88,7 @@ class MarianSubwords(Subwords):
         return digest.hexdigest()[:16]
 
     @property
-    def is_bpe(self) -> bool:
+    def accepts_dropout(self) -> bool:
         """False: an imported vocabulary is never sampled from."""
         return False
 
@@ -96,7 +96,7 @@ class MarianSubwords(Subwords):
         self,
         texts: Sequence[str],
         *,
-        reads: bool = False,
+        replace_unknown: bool = False,
         dropout: float = 0.0,
         seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
@@ -107,7 +107,9 @@ class MarianSubwords(Subwords):
             text[match.end() :] if match else text
             for text, match in zip(texts, matches, strict=True)
         ]
-        processor = self._reader_of(lines_without_tags) if reads else self._processor
+        processor = (
+            self._reader_of(lines_without_tags) if replace_unknown else self._processor
+        )
         pieces = processor.encode(lines_without_tags, out_type=str, num_threads=-1)
         return [
             [*([self.subword_id(match[1])] if match else []), *map(self.subword_id, p)]
@@ -124,10 +126,10 @@ class MarianSubwords(Subwords):
             *((begin + match.end(), end + match.end()) for begin, end in spans),
         ]
 
-    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
+    def unknown_characters(self, text: str, *, replace_unknown: bool) -> list[str]:
         match = self._match_code(text)
         text = text[match.end() :] if match else text
-        return super().unknown_characters(text, reads=reads)
+        return super().unknown_characters(text, replace_unknown=replace_unknown)
 
     def _match_code(self, text: str) -> re.Match[str] | None:
         """Return the code that a text begins with, if the list has any codes."""
@@ -137,7 +139,7 @@ class MarianSubwords(Subwords):
     def _symbols(self) -> frozenset[int]:
         return self._tags | self._codes
 
-    def text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         subwords = [self.spellings[token] for token in ids]
         text = str(self._processor.decode_pieces(subwords))
         # A model takes a subword of the other language alone for text.

@@ -56,7 +56,11 @@ def prepare(
     """
     configured_subwords = [None, None] if vocabulary else _load_configured(data)
     for subwords in (vocabulary, *configured_subwords):
-        if subwords is not None and data.subword_dropout and not subwords.is_bpe:
+        if (
+            subwords is not None
+            and data.subword_dropout
+            and not subwords.accepts_dropout
+        ):
             raise ValueError(
                 f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
                 "vocabulary of --init_from or config.data.vocabulary is of another "

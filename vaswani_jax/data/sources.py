@@ -30,7 +30,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 def splits(data: config.DataConfig) -> list[str]:
     """Return the splits of a configuration: train, and valid and test if named."""
     if data.source == "treebank":
-        return treebank_pairs.splits(data)
+        return treebank_pairs.list_splits(data)
     source_by_split = {"valid": data.valid_source, "test": data.test_source}
     is_text = data.source == "text"
     return [
@@ -116,7 +116,7 @@ def pairs(data: config.DataConfig, split: str, *, seed: int) -> Pairs:
             message has the file and the line. Or as `columns.read`.
     """
     if data.source == "treebank":
-        return treebank_pairs.pairs(_local(data), split)
+        return treebank_pairs.read_pairs(_local(data), split)
     if data.source == "text":
         return read_sides(data, *_split_sides(data, split))
     if data.source.startswith(tfds.PREFIX):
@@ -268,7 +268,7 @@ def text_record(
     if data.source.startswith(tfds.PREFIX):
         return tfds.record(data, split)
     if data.source == "treebank":
-        return treebank_pairs.record(_local(data), split, previous=previous)
+        return treebank_pairs.describe_files(_local(data), split, previous=previous)
     if data.source != "text":
         version = cldr_version() if data.source == "cldr" else "1"
         return {"generator": data.source, "version": version, "seed": seed}

@@ -74,7 +74,7 @@ class Subwords(Tokenizer):
         return [*special, *ordinary]
 
     @classmethod
-    def parse(cls, model: bytes, path: pathlib.Path) -> Self:
+    def from_bytes(cls, model: bytes, path: pathlib.Path) -> Self:
         """Load a model, the bytes of the file at a path.
 
         Raises:
@@ -103,12 +103,12 @@ class Subwords(Tokenizer):
             )
         return subwords
 
-    def files(self, stem: str) -> dict[str, bytes]:
+    def to_files(self, stem: str) -> dict[str, bytes]:
         """Return the files that keep the subwords, by their names."""
         return {f"{stem}.model": self.model}
 
     @property
-    def is_bpe(self) -> bool:
+    def accepts_dropout(self) -> bool:
         """True if the subwords come from merges (byte-pair encoding)."""
         spec = parse_model(self.model).trainer_spec
         return bool(spec.model_type == spec.BPE)
@@ -117,12 +117,12 @@ class Subwords(Tokenizer):
         self,
         texts: Sequence[str],
         *,
-        reads: bool = False,
+        replace_unknown: bool = False,
         dropout: float = 0.0,
         seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
         """Return the ids of each text, see `Tokenizer.encode`."""
-        processor = self._reader_of(texts) if reads else self._processor
+        processor = self._reader_of(texts) if replace_unknown else self._processor
         if not dropout:
             if len(texts) < FEW_TEXTS:
                 return self._from_model([processor.encode(text) for text in texts])
@@ -149,17 +149,17 @@ class Subwords(Tokenizer):
         encoded = self._reader_of([text]).encode(text, return_type="offset_mapping")
         return [(int(begin), int(end)) for begin, end in encoded["offsets"]]
 
-    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
+    def unknown_characters(self, text: str, *, replace_unknown: bool) -> list[str]:
         """Return the characters of a text that no subword has.
 
         Args:
             text: A line without NUL.
-            reads: As in `encode`.
+            replace_unknown: As in `encode`.
         """
         if self._characters.issuperset(text):
             return []
         text = self._without_symbols(text)
-        processor = self._reader_of([text]) if reads else self._processor
+        processor = self._reader_of([text]) if replace_unknown else self._processor
         read = processor.normalize(text)
         return [c for c in dict.fromkeys(read) if c not in self._characters]
 
@@ -257,7 +257,7 @@ class Subwords(Tokenizer):
             return lines
         return [self._ids[ids].tolist() if ids else [] for ids in lines]
 
-    def text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, none of which is a mark or padding."""
         return str(self._processor.decode([self._model_ids[token] for token in ids]))
 

@@ -45,11 +45,11 @@ class Tokenizer(abc.ABC):
             FileNotFoundError: There is no such file.
             ValueError: The file is damaged, or of another kind.
         """
-        return cls.parse(path.read_bytes(), path)
+        return cls.from_bytes(path.read_bytes(), path)
 
     @classmethod
     @abc.abstractmethod
-    def parse(cls, model: bytes, path: pathlib.Path) -> Self:
+    def from_bytes(cls, model: bytes, path: pathlib.Path) -> Self:
         """Load a tokenizer from the bytes of its file.
 
         Args:
@@ -61,7 +61,7 @@ class Tokenizer(abc.ABC):
         """
 
     @abc.abstractmethod
-    def files(self, stem: str) -> dict[str, bytes]:
+    def to_files(self, stem: str) -> dict[str, bytes]:
         """Return the files that keep the tokenizer, by their names."""
 
     @property
@@ -76,7 +76,7 @@ class Tokenizer(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def is_bpe(self) -> bool:
+    def accepts_dropout(self) -> bool:
         """True if `encode` accepts `dropout` (BPE-dropout)."""
 
     @abc.abstractmethod
@@ -84,7 +84,7 @@ class Tokenizer(abc.ABC):
         self,
         texts: Sequence[str],
         *,
-        reads: bool = False,
+        replace_unknown: bool = False,
         dropout: float = 0.0,
         seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
@@ -92,24 +92,24 @@ class Tokenizer(abc.ABC):
 
         Args:
             texts: Lines without NUL, at which SentencePiece ends.
-            reads: Whether characters that no subword has are read as others that look
-                the same; see `readings`.
+            replace_unknown: If True, replace characters that no subword has with
+                equivalent ones; see `readings`.
             dropout: Probability to leave out each merge of BPE (Provilkov et al.,
                 2020, "BPE-dropout").
             seed: Decides which merges are left out, within one process.
         """
 
     @abc.abstractmethod
-    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
+    def unknown_characters(self, text: str, *, replace_unknown: bool) -> list[str]:
         """Return the characters of a text, or the symbols of a tree, that have no id.
 
         Args:
             text: A line without NUL.
-            reads: As in `encode`.
+            replace_unknown: As in `encode`.
         """
 
     @abc.abstractmethod
-    def text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, none of which is a mark or padding."""
 
     def subword(self, token: int) -> str:

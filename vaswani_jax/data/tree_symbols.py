@@ -41,6 +41,9 @@ class TreeSymbols(Tokenizer):
         Args:
             lines: Trees in brackets.
             terminals: What stands for a word, of `linearization.TERMINALS`.
+
+        Raises:
+            ValueError: A line is not a tree, or a tree has no word.
         """
         symbols = {
             symbol
@@ -53,7 +56,7 @@ class TreeSymbols(Tokenizer):
         )
 
     @classmethod
-    def parse(cls, model: bytes, path: pathlib.Path) -> Self:
+    def from_bytes(cls, model: bytes, path: pathlib.Path) -> Self:
         """Load the symbols, the bytes of the file at a path.
 
         Raises:
@@ -65,20 +68,20 @@ class TreeSymbols(Tokenizer):
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error}") from None
 
-    def files(self, stem: str) -> dict[str, bytes]:
+    def to_files(self, stem: str) -> dict[str, bytes]:
         """Return the file that keeps the symbols, by its name."""
         return {f"{stem}.symbols.json": self.model}
 
     @property
-    def is_bpe(self) -> bool:
-        """True, so that BPE-dropout may be set: it affects the source alone."""
+    def accepts_dropout(self) -> bool:
+        """True, but without effect: symbols have no merges to leave out."""
         return True
 
     def encode(
         self,
         texts: Sequence[str],
         *,
-        reads: bool = False,
+        replace_unknown: bool = False,
         dropout: float = 0.0,
         seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
@@ -105,12 +108,16 @@ class TreeSymbols(Tokenizer):
         """The symbol of a word: one of `linearization.TERMINALS`."""
         return "word" if self.word_symbols == (linearization.WORD,) else "tag"
 
-    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
-        """Return the symbols of a tree that are unknown."""
+    def unknown_characters(self, text: str, *, replace_unknown: bool) -> list[str]:
+        """Return the symbols of a tree that are unknown.
+
+        Raises:
+            ValueError: The text is not one tree, or the tree has no word.
+        """
         symbols = dict.fromkeys(self._symbols_of(text))
         return [symbol for symbol in symbols if symbol not in self._tokens]
 
-    def text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """Return the symbols of ids, with spaces between them."""
         return " ".join(self.spellings[token] for token in ids)
 

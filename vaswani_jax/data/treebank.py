@@ -13,8 +13,8 @@ TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
 EMPTY = "-NONE-"
 # Labels of an outermost bracket that is no constituent.
 ROOTS = {"", "ROOT", "TOP", "S1"}
-# Classes of sentence lengths: the longest of each but the last, in words.
-LONGEST = (5, 10, 15, 20, 30)
+# The most words in each class of sentence lengths; the last class has no limit.
+LENGTH_CLASS_LIMITS = (5, 10, 15, 20, 30)
 # The label around a sentence whose tree has no constituent around all its children.
 SENTENCE = "S"
 # EVALB takes a particle (PRT) and an adverb phrase (ADVP) for the same.
@@ -93,7 +93,7 @@ class _Bracket:
 
 
 class TreeError(ValueError):
-    """A line that is not of a tree.
+    """Raised when a line is not part of a well-formed tree.
 
     Attributes:
         line: Its number.
@@ -118,7 +118,11 @@ def read(path: pathlib.Path) -> Iterator[Tree]:
 
 
 def read_with_lines(path: pathlib.Path) -> Iterator[tuple[int, Tree]]:
-    """Yield what `read` does, each tree after the number of the line it begins on."""
+    """Yield what `read` does, each tree after the number of the line it begins on.
+
+    Raises:
+        FileNotFoundError, ValueError: As `read`.
+    """
     is_empty = True
     for line, tree in parse_with_lines(text_files.read_lines(path), name=str(path)):
         is_empty = False
@@ -139,8 +143,8 @@ def parse(lines: Iterable[str], *, name: str, first_line: int = 1) -> Iterator[T
         first_line: The number of the first line, for errors.
 
     Raises:
-        TreeError: A line is not of a tree. The message has the name, the line and the
-            rule.
+        TreeError: A line is not part of a well-formed tree. The message has the name,
+            the line and the rule.
     """
     trees = parse_with_lines(lines, name=name, first_line=first_line)
     return (tree for _, tree in trees)
@@ -149,7 +153,11 @@ def parse(lines: Iterable[str], *, name: str, first_line: int = 1) -> Iterator[T
 def parse_with_lines(
     lines: Iterable[str], *, name: str, first_line: int = 1
 ) -> Iterator[tuple[int, Tree]]:
-    """Yield what `parse` does, each tree after the number of the line it begins on."""
+    """Yield what `parse` does, each tree after the number of the line it begins on.
+
+    Raises:
+        TreeError: As `parse`.
+    """
     stack: list[_Bracket] = []
     for line, text in enumerate(lines, start=first_line):
         for token in TOKEN.findall(text):
@@ -173,14 +181,15 @@ def _read_token(token: str, *, line: int, stack: list[_Bracket]) -> Tree | None:
             _check_has_parts(bracket, is_outermost=len(stack) == 1)
         stack.append(_Bracket(line))
     elif bracket is None and token == ")":
-        raise ValueError("a bracket is closed that was not opened")
+        raise ValueError("unmatched closing bracket")
     elif bracket is None:
-        raise ValueError(f"{token[:40]!r} stands outside of brackets")
+        raise ValueError(f"{token[:40]!r} is outside all brackets")
     elif token == ")":
         return _close(stack)
     elif bracket.word or bracket.children:
         raise ValueError(
-            f"({bracket.label[:40]} has {token[:40]!r} beside another part"
+            f"({bracket.label[:40]} already has a word or children, but {token[:40]!r} "
+            "follows; a bracket has one word, or child brackets"
         )
     elif bracket.label:
         bracket.word = token
@@ -192,7 +201,10 @@ def _read_token(token: str, *, line: int, stack: list[_Bracket]) -> Tree | None:
 def _check_has_parts(bracket: _Bracket, *, is_outermost: bool) -> None:
     """Raise an error if a bracket may not have another one in it."""
     if bracket.word:
-        raise ValueError(f"({bracket.label[:40]} has a bracket beside a word")
+        raise ValueError(
+            f"({bracket.label[:40]} has a word and a bracket; a bracket has one "
+            "word, or child brackets"
+        )
     if not (bracket.label or is_outermost):
         raise ValueError("a bracket within another has no label")
 

@@ -27,24 +27,24 @@ def count_pairs(data: config.DataConfig, split: str) -> int:
     another number of trees than LDC99T42, and of training trees without tags.
 
     Raises:
-        FileNotFoundError, ValueError: As `treebank_pairs.pairs`.
+        FileNotFoundError, ValueError: As `treebank_pairs.read_pairs`.
     """
     num_pairs = 0
-    for key in treebank_pairs.tree_settings(split):
+    for key in treebank_pairs.list_tree_settings(split):
         num_trees = num_empty = 0
         tags = set()
-        for tree in treebank_pairs.clean_trees(data, key):
+        for tree in treebank_pairs.read_clean_trees(data, key):
             num_trees += 1
             num_empty += tree is None
             tags |= {leaf.label for leaf in tree.leaves()} if tree else set()
-        num_pairs += (num_trees - num_empty) * treebank_pairs.num_copies(data, key)
+        num_pairs += (num_trees - num_empty) * treebank_pairs.count_copies(data, key)
         if num_empty:
             logger.info(
                 f"config.data.{key}: {num_empty:,} of {num_trees:,} trees have no word "
                 "and are left out"
             )
         entries = getattr(data, key)
-        if warning := treebank_files.wsj_warning(entries, num_trees):
+        if warning := treebank_files.describe_wsj_mismatch(entries, num_trees):
             logger.warning(f"config.data.{key}={entries}: {warning}")
         is_untagged = split == "train" and tags == {linearization.WORD}
         if is_untagged and data.tree_terminals == "tag":
@@ -61,11 +61,11 @@ def warn_of_lengths(
     settings: config.Config,
     counts: Mapping[str, int],
 ) -> None:
-    """Warn if the training leaves many trees out, or the search cannot write some.
+    """Warn if training leaves out many long trees, or the search cannot write some.
 
     Args:
         trees: The training pairs of words and trees.
-        settings: Their lengths.
+        settings: The run's; `data.max_length` and `search.max_extra_tokens` matter.
         counts: How many pairs are "kept", and how many "too_long".
     """
     max_length = settings.data.max_length

@@ -40,12 +40,12 @@ def find_files(
         key: Name of the setting that has the entries, for errors.
 
     Raises:
-        FileNotFoundError: An entry has no file. The message has the key, the entry and
-            what was looked for.
-        ValueError: An entry is empty, a range runs down, two files have a name of a
-            list, a list is not UTF-8, or two entries have the same file.
+        FileNotFoundError: An entry matches no file. The message has the key, the entry
+            and what was looked for.
+        ValueError: An entry is empty, a range is descending, two files match one name
+            of a list, a list is not UTF-8, or two entries have the same file.
     """
-    found_at: dict[pathlib.Path, str] = {}
+    entry_by_path: dict[pathlib.Path, str] = {}
     for entry in map(str.strip, entries.split(",") if entries.strip() else []):
         try:
             files = _files_at(directory, entry)
@@ -53,19 +53,19 @@ def find_files(
             message = f"config.data.{key}: {entry!r}: {error}"
             raise type(error)(message) from None
         for path in files:
-            if path in found_at:
+            if path in entry_by_path:
                 raise ValueError(
-                    f"config.data.{key}: {entry!r} and {found_at[path]!r} have the "
-                    f"same file {path}; name it once"
+                    f"config.data.{key}: {entry!r} and {entry_by_path[path]!r} have "
+                    f"the same file {path}; name it once"
                 )
-            found_at[path] = entry
-    return list(found_at)
+            entry_by_path[path] = entry
+    return list(entry_by_path)
 
 
-def wsj_warning(entries: str, num_trees: int) -> str | None:
+def describe_wsj_mismatch(entries: str, num_trees: int) -> str | None:
     """Return a warning if sections of the Wall Street Journal lack trees or have more.
 
-    >>> wsj_warning("wsj/23", 2_400)
+    >>> describe_wsj_mismatch("wsj/23", 2_400)
     'section 23 has 2,416 trees in LDC99T42, here 2,400'
 
     Args:
@@ -102,7 +102,8 @@ def _files_at(directory: pathlib.Path, entry: str) -> list[pathlib.Path]:
         first, last = map(int, match.groups())
         if first > last:
             raise ValueError(
-                "the range runs down; write the lower section first, as 02-21"
+                "the range is descending; write the lower section first, for example "
+                "02-21"
             )
         sections = [f"{section:02}" for section in range(first, last + 1)]
         return [file for name in sections for file in _files_below(path.parent / name)]
@@ -154,7 +155,7 @@ def _files_of_names(
             )
         files += paths
     if not files:
-        raise FileNotFoundError(f"{names} has no name")
+        raise FileNotFoundError(f"{names} is empty; list one file name per line")
     return files
 
 

@@ -9,34 +9,36 @@ from vaswani_jax.core import config, files
 from vaswani_jax.data import treebank, treebank_files
 
 
-def splits(data: config.DataConfig) -> list[str]:
+def list_splits(data: config.DataConfig) -> list[str]:
     """Return the splits of a treebank: train, and valid and test if they are named."""
     return ["train", *(s for s in ("valid", "test") if _entries(data, s))]
 
 
-def pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]:
+def read_pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]:
     """Yield the words of each tree, with spaces between them, and the tree in brackets.
 
     The trees are clean, see `treebank.clean`; those without a word are left out.
     Training trees come `gold_repeats` times, then the silver ones.
 
     Raises:
-        FileNotFoundError: An entry has no file.
+        FileNotFoundError: An entry matches no file.
         ValueError: A file is not one of trees. The message has the file and the line.
     """
-    for key in tree_settings(split):
-        for _ in range(num_copies(data, key)):
-            for tree in clean_trees(data, key):
+    for key in list_tree_settings(split):
+        for _ in range(count_copies(data, key)):
+            for tree in read_clean_trees(data, key):
                 if tree is not None:
                     words = (leaf.word for leaf in tree.leaves())
                     yield " ".join(words), str(tree)
 
 
-def clean_trees(data: config.DataConfig, key: str) -> Iterator[treebank.Tree | None]:
-    """Yield each tree of one of `tree_settings`, once; None for one without a word.
+def read_clean_trees(
+    data: config.DataConfig, key: str
+) -> Iterator[treebank.Tree | None]:
+    """Yield each tree of one of the tree settings, once; None for one without a word.
 
     Raises:
-        FileNotFoundError, ValueError: As `pairs`.
+        FileNotFoundError, ValueError: As `read_pairs`.
     """
     for path in _tree_files(data, key):
         for number, tree in enumerate(treebank.read(path), start=1):
@@ -50,17 +52,17 @@ def clean_trees(data: config.DataConfig, key: str) -> Iterator[treebank.Tree | N
             yield clean_tree
 
 
-def tree_settings(split: str) -> list[str]:
+def list_tree_settings(split: str) -> list[str]:
     """Return the settings that name the trees of a split."""
     return [f"{split}_trees", *(["silver_trees"] if split == "train" else [])]
 
 
-def num_copies(data: config.DataConfig, key: str) -> int:
-    """Return the copies that a split has of each tree of one of `tree_settings`."""
+def count_copies(data: config.DataConfig, key: str) -> int:
+    """Return how often a split has each tree of one of the tree settings."""
     return data.gold_repeats if key == "train_trees" else 1
 
 
-def record(
+def describe_files(
     data: config.DataConfig, split: str, *, previous: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what identifies the trees of a split: a record of each file by its path.
@@ -72,14 +74,14 @@ def record(
             modification time is not read again.
 
     Raises:
-        FileNotFoundError: An entry has no file.
+        FileNotFoundError: An entry matches no file.
     """
     directory = pathlib.Path(data.text_directory)
     return {
         f"{key}:{os.path.relpath(path, directory)}": files.describe_file(
             path, previous.get(f"{key}:{os.path.relpath(path, directory)}", {})
         )
-        for key in tree_settings(split)
+        for key in list_tree_settings(split)
         for path in _tree_files(data, key)
     }
 
@@ -88,12 +90,12 @@ def check_splits(data: config.DataConfig) -> None:
     """Refuse a file that is read for training and for validation or test.
 
     Raises:
-        FileNotFoundError: An entry has no file.
+        FileNotFoundError: An entry matches no file.
         ValueError: Two splits share a file.
     """
     owners: dict[pathlib.Path, str] = {}
-    for split in splits(data):
-        for key in tree_settings(split):
+    for split in list_splits(data):
+        for key in list_tree_settings(split):
             for path in map(pathlib.Path.resolve, _tree_files(data, key)):
                 owner = owners.setdefault(path, key)
                 if owner != key:

@@ -45,11 +45,11 @@ class Vocabulary:
         """Return the vocabulary of subwords that serve both languages."""
         return cls(subwords, subwords, is_shared=True)
 
-    def files(self) -> dict[str, bytes]:
+    def to_files(self) -> dict[str, bytes]:
         """Return the files that keep the vocabulary, by their names."""
         if self.source is self.target:
-            return self.source.files(SHARED)
-        files = self.source.files("source") | self.target.files("target")
+            return self.source.to_files(SHARED)
+        files = self.source.to_files("source") | self.target.to_files("target")
         if self.is_shared:  # Two models segment, into ids of one list.
             del files["target.json"]
             files[f"{SHARED}.json"] = files.pop("source.json")
@@ -57,7 +57,7 @@ class Vocabulary:
 
     def save(self, directory: pathlib.Path) -> None:
         """Write the vocabulary's files into a directory."""
-        for name, content in self.files().items():
+        for name, content in self.to_files().items():
             (directory / name).write_bytes(content)
 
     @property
@@ -102,9 +102,9 @@ class Vocabulary:
         return digest.hexdigest()[:16]
 
     @property
-    def is_bpe(self) -> bool:
+    def accepts_dropout(self) -> bool:
         """True if all subwords come from merges (byte-pair encoding)."""
-        return self.source.is_bpe and self.target.is_bpe
+        return self.source.accepts_dropout and self.target.accepts_dropout
 
     def encode(
         self,
@@ -133,7 +133,7 @@ class Vocabulary:
         subwords = self.target if target else self.source
         return subwords.encode(
             clean_lines(lines),
-            reads=not (target or verbatim),
+            replace_unknown=not (target or verbatim),
             dropout=dropout,
             seed=seed,
         )
@@ -148,7 +148,9 @@ class Vocabulary:
         """Return the characters of a line that no subword has, as `encode` reads it."""
         [text] = clean_lines([line])
         subwords = self.target if target else self.source
-        return subwords.unknown_characters(text, reads=not (target or verbatim))
+        return subwords.unknown_characters(
+            text, replace_unknown=not (target or verbatim)
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids up to the end mark, without special ids.
@@ -161,7 +163,7 @@ class Vocabulary:
                 break
             if token not in (types.PAD_ID, types.BOS_ID):
                 tokens.append(int(token))
-        return self.target.text(tokens).replace("\r", " ").replace("\n", " ")
+        return self.target.decode(tokens).replace("\r", " ").replace("\n", " ")
 
     def subword(self, token: int) -> str:
         """Return the spelling of a target id."""
@@ -220,21 +222,21 @@ def from_files(files: Mapping[str, bytes], *, directory: pathlib.Path) -> Vocabu
     def read_side(side: str) -> Subwords:
         if f"{side}.json" in files:
             return read_listed(side, f"{side}.json")
-        return Subwords.parse(*read(f"{side}.model"))
+        return Subwords.from_bytes(*read(f"{side}.model"))
 
     if f"{SHARED}.json" in files:
         sides = [read_listed(side, f"{SHARED}.json") for side in types.SIDES]
         return Vocabulary(sides[0], sides[1], is_shared=True)
     if SYMBOLS in files:
         return Vocabulary(
-            WordSubwords.parse(*read("source.model")),
-            TreeSymbols.parse(*read(SYMBOLS)),
+            WordSubwords.from_bytes(*read("source.model")),
+            TreeSymbols.from_bytes(*read(SYMBOLS)),
             is_shared=False,
         )
     if files.keys() & {f"{side}.{end}" for side in types.SIDES for end in ENDINGS}:
         source, target = map(read_side, types.SIDES)
         return Vocabulary(source, target, is_shared=False)
-    return Vocabulary.shared(Subwords.parse(*read(f"{SHARED}.model")))
+    return Vocabulary.shared(Subwords.from_bytes(*read(f"{SHARED}.model")))
 
 
 def clean_lines(lines: Iterable[str]) -> list[str]:

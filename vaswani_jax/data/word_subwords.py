@@ -43,21 +43,27 @@ class WordSubwords(Subwords):
         self,
         texts: Sequence[str],
         *,
-        reads: bool = False,
+        replace_unknown: bool = False,
         dropout: float = 0.0,
         seed: Sequence[int] = (0,),
     ) -> list[list[int]]:
         """Return the ids of each line of words; see `Subwords.encode`."""
         lines = [split_words(text) for text in texts]
         encoded = super().encode(
-            list(map(" ".join, lines)), reads=reads, dropout=dropout, seed=seed
+            list(map(" ".join, lines)),
+            replace_unknown=replace_unknown,
+            dropout=dropout,
+            seed=seed,
         )
         for index, (text, words) in enumerate(zip(texts, lines, strict=True)):
             num_starts = np.count_nonzero(self.word_starts[encoded[index]])
             # Normalisation may take other characters for spaces, or for none.
             if num_starts != len(words) or not text.isascii():
                 encoded[index] = self._encode_words(
-                    words, reads=reads, dropout=dropout, seed=(*seed, index)
+                    words,
+                    replace_unknown=replace_unknown,
+                    dropout=dropout,
+                    seed=(*seed, index),
                 )
         return encoded
 
@@ -65,14 +71,16 @@ class WordSubwords(Subwords):
         self,
         words: Sequence[str],
         *,
-        reads: bool,
+        replace_unknown: bool,
         dropout: float,
         seed: Sequence[int],
     ) -> list[int]:
         """Return ids with exactly one word start a word, encoding word by word."""
         ids = []
         words = [word.replace(WORD_START, "_") for word in words]
-        for word_ids in super().encode(words, reads=reads, dropout=dropout, seed=seed):
+        for word_ids in super().encode(
+            words, replace_unknown=replace_unknown, dropout=dropout, seed=seed
+        ):
             starts = self.word_starts[word_ids].tolist()
             if not (starts and starts[0]):
                 ids.append(self.subword_id(WORD_START))
@@ -83,15 +91,15 @@ class WordSubwords(Subwords):
             ]
         return ids
 
-    def unknown_characters(self, text: str, *, reads: bool = True) -> list[str]:
+    def unknown_characters(self, text: str, *, replace_unknown: bool) -> list[str]:
         """Return the characters that no subword has; see `Subwords`."""
         words = " ".join(split_words(text)).replace(WORD_START, "_")
-        return super().unknown_characters(words, reads=reads)
+        return super().unknown_characters(words, replace_unknown=replace_unknown)
 
     def find_spans(self, text: str) -> list[tuple[int, int]]:
         """Return where the word of each subword lies in a text."""
         words = [match.span() for match in WORD_PATTERN.finditer(text)]
-        [ids] = self.encode([text], reads=True)
+        [ids] = self.encode([text], replace_unknown=True)
         return [words[n - 1] for n in np.cumsum(self.word_starts[ids])]
 
     def extend(self, symbols: Sequence[str]) -> "WordSubwords":

@@ -1,4 +1,4 @@
-"""Section 6.3: score constituents by the rules of EVALB, table 4's usual scorer.
+"""Section 6.3: score constituents by the rules of EVALB, the usual scorer of parsers.
 
 A constituent is a label over a span of words. F1 compares those of two trees over the
 same words, by the rules of EVALB (Sekine and Collins, 1997): punctuation does not
@@ -26,8 +26,8 @@ from vaswani_jax.data.treebank import Tree
 from vaswani_jax.evaluation.bracketing_score import BracketingScore, Counts, percent
 
 logger = logging.getLogger(__name__)
-# EVALB's second table is of sentences of at most this length.
-SHORT = 40
+# EVALB's second table is of sentences of at most this length (CUTOFF_LEN).
+CUTOFF_LENGTH = 40
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Parameters:
 
     Attributes:
         name: The file's name without its ending, for the signature.
-        deleted: Labels that do not count: a word with such a tag goes, a constituent
-            loses its bracket.
-        equal: Labels, and the label that each counts as.
-        cut: Characters that end the label of a constituent.
+        deleted_labels: Labels to ignore: a word with such a tag is dropped, a
+            constituent loses its bracket.
+        equivalent_labels: Labels, and the label that each counts as.
+        label_separators: Characters that end the label of a constituent.
     """
 
     name: str
-    deleted: frozenset[str]
-    equal: Mapping[str, str]
-    cut: str = "-="
+    deleted_labels: frozenset[str]
+    equivalent_labels: Mapping[str, str]
+    label_separators: str = "-="
 
     def counts_as(self, label: str) -> str:
         """Return the label that a label counts as.
@@ -53,7 +53,7 @@ class Parameters:
         >>> COLLINS.counts_as("PRT"), COLLINS.counts_as("NP")
         ('ADVP', 'NP')
         """
-        return self.equal.get(label, label)
+        return self.equivalent_labels.get(label, label)
 
     def category(self, label: str) -> str:
         """Return what the label of a constituent counts as.
@@ -61,17 +61,20 @@ class Parameters:
         >>> [COLLINS.category(label) for label in ("NP-SBJ-1", "NP=2", "PRT-2", "-X-")]
         ['NP', 'NP', 'ADVP', '']
         """
-        return self.counts_as(re.split(f"[{re.escape(self.cut)}]", label)[0])
+        separators = f"[{re.escape(self.label_separators)}]"
+        return self.counts_as(re.split(separators, label)[0])
 
 
 # The usual one for the Wall Street Journal.
 COLLINS = Parameters(
     "COLLINS",
-    deleted=frozenset(["TOP", treebank.EMPTY, ",", ":", "``", "''", "."]),
-    equal={"PRT": "ADVP"},
+    deleted_labels=frozenset(["TOP", treebank.EMPTY, ",", ":", "``", "''", "."]),
+    equivalent_labels={"PRT": "ADVP"},
 )
 # That of the Berkeley Neural Parser.
-NK = dataclasses.replace(COLLINS, name="nk", deleted=COLLINS.deleted | {"S1", "?", "!"})
+NK = dataclasses.replace(
+    COLLINS, name="nk", deleted_labels=COLLINS.deleted_labels | {"S1", "?", "!"}
+)
 PARAMETERS = {parameters.name: parameters for parameters in (COLLINS, NK)}
 
 
@@ -116,7 +119,7 @@ def score(
         if reason := _first_difference(gold_words, test_words):
             raise WordMismatchError(number, reason)
         has_tags |= any(leaf.label != linearization.WORD for leaf in test_words)
-        keeps = [leaf.label not in parameters.deleted for leaf in gold_words]
+        keeps = [leaf.label not in parameters.deleted_labels for leaf in gold_words]
         gold_side, test_side = (
             _read_side(_strip_root(tree), keeps=keeps, parameters=parameters)
             for tree in pair
@@ -144,7 +147,7 @@ def score_as_evalb(
 ) -> BracketingScore:
     """Return the figures of EVALB for two files, line by line.
 
-    As EVALB, it leaves out sentences whose words differ (errors) and those without
+    Like EVALB, it leaves out sentences whose words differ (errors) and those without
     words in the test (skips), and warns if a file has more lines than the other.
     Unlike EVALB, it does not stop at the twelfth error.
 
@@ -174,7 +177,7 @@ def score_as_evalb(
         gold_side, test_side = (
             _read_side(
                 line,
-                keeps=[leaf.label not in parameters.deleted for leaf in leaves],
+                keeps=[leaf.label not in parameters.deleted_labels for leaf in leaves],
                 parameters=parameters,
             )
             for line, leaves in ((gold_line, gold_leaves), (test_line, test_leaves))
@@ -264,7 +267,7 @@ def _read_side(
         entry = stack.pop()
         if isinstance(entry, tuple):
             label, start = entry
-            if start < len(words) and label not in parameters.deleted:
+            if start < len(words) and label not in parameters.deleted_labels:
                 constituents[_Constituent(start, len(words), label)] += 1
         elif entry.children:
             stack.append((parameters.category(entry.label), len(words)))
@@ -340,7 +343,7 @@ def _add_up(
         no_crossing=percent(
             sum(not sentence.crossing for sentence in sentences), len(sentences)
         ),
-        short=_counts([s for s in sentences if s.length <= SHORT]),
+        short=_counts([s for s in sentences if s.length <= CUTOFF_LENGTH]),
         unlabelled=dataclasses.replace(counts, matched=matched_spans),
         tagging=percent(correct_tags, num_words) if has_tags else None,
         by_label=_by_label(sentences),
@@ -378,16 +381,17 @@ def _by_label(sentences: Sequence[_Sentence]) -> dict[str, Counts]:
 
 def _by_length(sentences: Iterable[_Sentence]) -> dict[str, Counts]:
     """Return the sums over sentences of similar lengths: 1-5, ..., 31+ words."""
-    firsts = [1, *(longest + 1 for longest in treebank.LONGEST)]
+    firsts = [1, *(longest + 1 for longest in treebank.LENGTH_CLASS_LIMITS)]
     names = [
-        f"{first}-{last}" for first, last in zip(firsts, treebank.LONGEST, strict=False)
+        f"{first}-{last}"
+        for first, last in zip(firsts, treebank.LENGTH_CLASS_LIMITS, strict=False)
     ]
     names.append(f"{firsts[-1]}+")
     members: dict[str, list[_Sentence]] = {name: [] for name in names}
     for sentence in sentences:
-        members[names[bisect.bisect_left(treebank.LONGEST, sentence.length)]].append(
-            sentence
-        )
+        members[
+            names[bisect.bisect_left(treebank.LENGTH_CLASS_LIMITS, sentence.length)]
+        ].append(sentence)
     return {name: _counts(group) for name, group in members.items() if group}
 
 

@@ -46,19 +46,21 @@ class Counts:
 
 @dataclasses.dataclass(frozen=True)
 class BracketingScore:
-    """The score of a parser. Figures are percentages, but for `crossing`.
+    """The score of a parser; percentages run from 0 to 100.
 
     Attributes:
-        counts: Constituents, of which `f1`, `precision` and `recall` are.
-        complete_match: Sentences whose constituents all match.
-        crossing: Constituents of a sentence that cross one of the reference, on
-            average.
-        no_crossing: Sentences without such constituents.
-        short: Constituents of sentences of at most 40 words.
-        unlabelled: Constituents, of which words alone have to match.
-        tagging: Words with the tag of the reference; None if no test tree has tags.
-        by_label: Constituents by label, the most frequent first; ADVP has PRT, too.
-        by_length: Constituents by the number of the sentence's words.
+        counts: Counts of constituents over all sentences; `f1`, `precision` and
+            `recall` come from these.
+        complete_match: Percentage of sentences whose constituents all match.
+        crossing: Mean number of a sentence's constituents that cross one of the
+            reference.
+        no_crossing: Percentage of sentences without such constituents.
+        short: Counts for sentences of at most 40 words.
+        unlabelled: Counts in which matching words are enough, whatever the label.
+        tagging: Percentage of words with the tag of the reference; None if no test tree
+            has tags.
+        by_label: Counts by label, the most frequent first; PRT counts as ADVP.
+        by_length: Counts by the number of words of the sentence.
         sentences: The number of sentences that count.
         errors: Sentences that EVALB leaves out: their words differ, or one of their
             lines is no tree.

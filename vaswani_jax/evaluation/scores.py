@@ -119,7 +119,7 @@ def evaluate(
         scorer=intervals.score_outputs,
     )
     if data.vocabulary.is_trees:
-        output_scores.append(tree_scores.share_of_trees(hypotheses))
+        output_scores.append(tree_scores.score_well_formed(hypotheses))
     losses, left_out_counts = {}, {}
     if text is None:
         losses = _losses(translator, data, split=split)

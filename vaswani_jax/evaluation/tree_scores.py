@@ -28,8 +28,8 @@ def score_trees(outputs: Sequence[str], references: Sequence[str]) -> list[Score
     ]
 
 
-def share_of_trees(hypotheses: Sequence[Hypothesis]) -> Score:
-    """Return `well_formed`, the percentage of trees that no repair has made."""
+def score_well_formed(hypotheses: Sequence[Hypothesis]) -> Score:
+    """Return `well_formed`, the percentage of outputs that needed no repair."""
     num_trees = sum(not hypothesis.is_repaired for hypothesis in hypotheses)
     value = 100 * num_trees / max(1, len(hypotheses))
     return Score("well_formed", value, f"well_formed|sentences:{len(hypotheses)}")

@@ -1,4 +1,4 @@
-"""Section 6.3: from the symbols that a search found to a tree over the words."""
+"""Section 6.3: turn the symbols that a search returns into a tree over the words."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -278,7 +278,7 @@ def _decode(
         for file, side_subwords in sides:
             ids, lengths = file.joined(rows)
             parts = np.split(ids, np.cumsum(lengths)[:-1])
-            lines.append([side_subwords.text(part.tolist()) for part in parts])
+            lines.append([side_subwords.decode(part.tolist()) for part in parts])
         for source, target in zip(*lines, strict=True):
             yield (source.replace(f"{tag} ", "", 1) if tag else source), target
 

@@ -97,7 +97,7 @@ MISTAKES = (
     Mistake(
         "punctuation has its place in constituents",
         "bracketing.score",
-        "$leaf.label not in $parameters.deleted for $leaf in $gold_words",
+        "$leaf.label not in $parameters.deleted_labels for $leaf in $gold_words",
         "True for $leaf in $gold_words",
         f"{BRACKETING}::test_what_counts_and_what_matches",
     ),
