@@ -12,6 +12,7 @@ from absl import flags
 
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import paths
 from vaswani_jax.data import agreement, text_files, treebank
 
 logger = logging.getLogger(__name__)
@@ -46,10 +47,10 @@ def check_flags() -> None:
         raise ValueError("--num_trees needs --like")
     inputs = {"--first": FIRST.value, "--second": SECOND.value, "--like": LIKE.value}
     for flag, name in inputs.items():
-        path = pathlib.Path(name)
-        if name and (not path.exists() or path.is_dir()):
-            raise FileNotFoundError(f"{flag}: no file {name}")
-        if name and path.resolve() == pathlib.Path(OUTPUT.value).resolve():
+        if not name:
+            continue
+        path = paths.check_readable(name, flag=flag)
+        if path.resolve() == pathlib.Path(OUTPUT.value).resolve():
             raise ValueError(f"--output and {flag} are the same file, {name}")
     output = pathlib.Path(OUTPUT.value)
     if output.is_dir() or not output.parent.is_dir():
@@ -59,18 +60,29 @@ def check_flags() -> None:
 def main() -> None:
     """Write the trees and log their number."""
     first, second = (
-        list(treebank.read(pathlib.Path(name))) for name in (FIRST.value, SECOND.value)
+        list(treebank.read_with_lines(pathlib.Path(name)))
+        for name in (FIRST.value, SECOND.value)
     )
+    pairs = list(zip(first, second, strict=False))
+    trees_by_parser = [[tree for _, tree in side] for side in zip(*pairs, strict=True)]
+    try:
+        # A missing tree shows first in the words of the next.
+        trees = [
+            tree
+            for tree in agreement.keep_agreed(trees_by_parser)
+            if len(tree.leaves()) >= MIN_WORDS.value
+        ]
+    except treebank.WordMismatchError as error:
+        (first_line, _), (second_line, _) = pairs[error.number - 1]
+        raise ValueError(
+            f"{FIRST.value}, line {first_line}, and {SECOND.value}, line "
+            f"{second_line}: {error.reason}; both must parse the same sentences"
+        ) from None
     if len(first) != len(second):
         raise ValueError(
             f"{FIRST.value} has {len(first):,} trees, {SECOND.value} {len(second):,}: "
-            "they must be of the same sentences"
+            "both must parse the same sentences"
         )
-    trees = [
-        tree
-        for tree in agreement.keep_agreed([first, second])
-        if len(tree.leaves()) >= MIN_WORDS.value
-    ]
     logger.info(f"{len(trees):,} of {len(first):,} trees are the same in both")
     if LIKE.value:
         clean_trees = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))

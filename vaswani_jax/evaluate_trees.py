@@ -12,6 +12,7 @@ from absl import flags
 
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.core import paths
 from vaswani_jax.data import text_files, treebank
 from vaswani_jax.data.treebank import Tree
 from vaswani_jax.evaluation import bracketing
@@ -47,9 +48,7 @@ JSON = flags.DEFINE_bool("json", False, "Print one JSON object, which has all ta
 def check_flags() -> None:
     """Refuse missing files, and nk with --evalb: tags of quotes are not repaired."""
     for flag, name in (("--gold", GOLD.value), ("--test", TEST.value)):
-        path = pathlib.Path(name)
-        if not path.exists() or path.is_dir():
-            raise FileNotFoundError(f"{flag}: no file {name}")
+        paths.check_readable(name, flag=flag)
     if EVALB.value and PARAMETERS.value == bracketing.NK.name:
         raise ValueError(
             "--evalb does not support --parameters=nk, with which EVALB also repairs "
@@ -59,8 +58,8 @@ def check_flags() -> None:
 
 def main() -> None:
     """Print the score."""
-    paths = pathlib.Path(GOLD.value), pathlib.Path(TEST.value)
-    score = _score_lines(*paths) if EVALB.value else _score_trees(*paths)
+    files = pathlib.Path(GOLD.value), pathlib.Path(TEST.value)
+    score = _score_lines(*files) if EVALB.value else _score_trees(*files)
     if JSON.value:
         print(json.dumps(score.as_dict()))
     else:
@@ -69,21 +68,28 @@ def main() -> None:
 
 def _score_trees(gold_path: pathlib.Path, test_path: pathlib.Path) -> BracketingScore:
     lines, (gold, test) = zip(*map(_read_trees, (gold_path, test_path)), strict=True)
-    if len(gold) != len(test):
-        raise ValueError(
-            f"{gold_path} has {len(gold):,} trees, {test_path} {len(test):,}: every "
-            "gold tree needs one test tree"
-        )
     parameters = bracketing.PARAMETERS[PARAMETERS.value]
+    num_pairs = min(len(gold), len(test))
     try:
-        return bracketing.score(gold, test, parameters=parameters)
-    except bracketing.WordMismatchError as error:
+        # A missing tree shows first in the words of the next.
+        score = bracketing.score(
+            gold[:num_pairs], test[:num_pairs], parameters=parameters
+        )
+    except treebank.WordMismatchError as error:
         gold_line, test_line = (numbers[error.number - 1] for numbers in lines)
         raise ValueError(
             f"{test_path}, line {test_line} (gold: {gold_path}, line {gold_line}): "
             f"{error.reason}; the words must be the same, or --evalb leaves the "
             "sentence out"
         ) from None
+    if len(gold) != len(test):
+        side = int(len(test) > len(gold))
+        raise ValueError(
+            f"{gold_path} has {len(gold):,} trees, {test_path} {len(test):,}: every "
+            "gold tree needs one test tree, and none is left for "
+            f"{(gold_path, test_path)[side]}, line {lines[side][num_pairs]}"
+        )
+    return score
 
 
 def _read_trees(path: pathlib.Path) -> tuple[list[int], list[Tree]]:
@@ -93,6 +99,8 @@ def _read_trees(path: pathlib.Path) -> tuple[list[int], list[Tree]]:
     """
     trees = list(treebank.read_with_lines(path))
     with_words = [pair for pair in trees if treebank.clean(pair[1]) is not None]
+    if not with_words:
+        raise ValueError(f"{path}: no tree has words")
     if num_empty := len(trees) - len(with_words):
         logger.info(f"{path}: {num_empty:,} trees without words are left out")
     return [line for line, _ in with_words], [tree for _, tree in with_words]
@@ -119,7 +127,8 @@ def _read_lines(path: pathlib.Path) -> list[list[Tree] | None]:
     reasons = {}
     for number, text in enumerate(text_files.read_lines(path), start=1):
         try:
-            lines.append(list(treebank.parse([text], name="")))
+            # EVALB reads a bracket without a label as one whose label is "".
+            lines.append(list(treebank.parse([text], name="", needs_labels=False)))
         except treebank.TreeError as error:
             lines.append(None)
             reasons[number] = error.reason.removesuffix(" of the file")

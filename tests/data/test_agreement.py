@@ -25,7 +25,7 @@ def test_trees_that_differ_in_a_bracket_or_a_tag_go_and_no_tree_comes_twice():
 
 def test_other_words_are_refused_with_the_number_of_the_tree():
     same = parse("(S (NN a))")
-    with pytest.raises(ValueError, match=r"tree 2 has different words.*'b' and 'c'"):
+    with pytest.raises(ValueError, match=r"tree 2: different words.*'b' and 'c'"):
         list(
             agreement.keep_agreed(
                 [same + parse("(S (NN b))"), same + parse("(S (NN c))")]

@@ -66,7 +66,7 @@ def test_an_entry_without_trees_is_named(data):
 
 def test_a_word_of_white_space_is_refused_with_its_tree(data, tmp_path):
     (tmp_path / "22/c.mrg").write_text("(S (UH Oh))(S (NN \xa0))", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"c\.mrg, tree 2: the word '\\xa0'"):
+    with pytest.raises(ValueError, match=r"c\.mrg, line 1: the word '\\xa0'"):
         list(treebank_pairs.read_pairs(data, "valid"))
 
 

@@ -217,7 +217,7 @@ def test_depth_has_no_limit() -> None:
 )
 def test_other_words_are_refused(test: str, reason: str) -> None:
     gold = "(S (A a) (B b) (C c))"
-    with pytest.raises(bracketing.WordMismatchError) as error:
+    with pytest.raises(treebank.WordMismatchError) as error:
         score(f"{MAN} {gold}", f"{MAN} {test}")
     assert (error.value.number, error.value.reason) == (2, reason)
     assert str(error.value) == f"tree 2: {reason}"

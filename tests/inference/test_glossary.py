@@ -103,9 +103,10 @@ def test_a_file_of_another_form_is_refused(
 
 
 def test_a_file_must_exist(tmp_path: pathlib.Path) -> None:
-    for wrong in (tmp_path, tmp_path / "terms.tsv"):
-        with pytest.raises(FileNotFoundError, match="--glossary: no file"):
-            read_glossary(wrong)
+    with pytest.raises(FileNotFoundError, match="--glossary: no file"):
+        read_glossary(tmp_path / "terms.tsv")
+    with pytest.raises(IsADirectoryError, match=r"--glossary: .* is a directory"):
+        read_glossary(tmp_path)
 
 
 def test_empty_and_equal_terms_are_refused() -> None:

@@ -178,6 +178,18 @@ def test_unlabelled_trees_have_evalbs_figures(evalb: Evalb, seed: int) -> None:
     assert ours.unlabelled.f1 == pytest.approx(evalbs["f1"], abs=HALF_A_DIGIT)
 
 
+@SEEDS
+def test_brackets_without_labels_have_evalbs_figures(evalb: Evalb, seed: int) -> None:
+    gold, test = perturbed_pairs(seed, random_trees(seed), perturbed_trees.change_tag)
+    lines = [re.sub(r"\((X|SBAR) ", "(", line) for line in lines_of(test)]
+    parsed = [
+        list(treebank.parse([line], name="", needs_labels=False)) for line in lines
+    ]
+    ours = bracketing.score_as_evalb(gold, parsed)
+    assert ours.by_label[""].test
+    assert_equal_evalb(ours, evalb(lines_of(gold), lines))
+
+
 def test_other_deleted_labels_have_evalbs_figures(evalb: Evalb) -> None:
     gold, test = perturbed_pairs(3, random_trees(3), perturbed_trees.change_anything)
     ours = bracketing.score_as_evalb(gold, test, parameters=bracketing.NK)

@@ -45,12 +45,16 @@ def test_the_output_may_be_compressed_and_have_the_lengths_of_raw_trees(
 
 
 def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
-    short = run(tmp_path, "--output=silver.trees", second="(TOP (S (UH oh)))\n")
+    short = run(tmp_path, "--output=silver.trees", second=SECOND.partition("\n")[0])
     assert "first.trees has 2 trees, second.trees 1" in runs.error_of(short)
+    lacking = run(tmp_path, "--output=silver.trees", second="(TOP (S (UH oh)))\n")
+    message = "first.trees, line 1, and second.trees, line 1: different words, 'oh' and"
+    assert message in runs.error_of(lacking)
     same = run(tmp_path, "--output=second.trees")
     assert "--output and --second are the same file" in runs.error_of(same)
     other = run(tmp_path, "--output=silver.trees", second=SECOND.replace("oh", "ah"))
-    assert "tree 2 has different words in the files" in runs.error_of(other)
+    message = "first.trees, line 2, and second.trees, line 2: different words, 'ah' and"
+    assert message in runs.error_of(other)
     assert not (tmp_path / "silver.trees").exists()
     alone = run(tmp_path, "--output=silver.trees", "--num_trees=3")
     assert "--num_trees needs --like" in runs.error_of(alone)

@@ -102,6 +102,8 @@ def test_evalb_leaves_out_what_it_calls_errors_and_skips(
     assert completed.stderr.decode().splitlines() == [
         "warning: test.trees, line 5: (S is not closed by the end; counted as an "
         "error, as are all lines that are not of trees, 1 in this file",
+        "warning: line 3: word 1 is 'the' in the gold tree, 'a' in the test tree; "
+        "counted as an error, as are all lines with different words, 1 in these files",
     ]
 
 
@@ -128,7 +130,25 @@ REFUSED = {
     "the test has one tree": (
         [],
         TEST.partition("\n")[0],
-        "gold.trees has 2 trees, test.trees 1: every gold tree needs one test tree",
+        "gold.trees has 2 trees, test.trees 1: every gold tree needs one test tree, "
+        "and none is left for gold.trees, line 2",
+    ),
+    "a tree is missing before others": (
+        [],
+        "\n" + TEST.splitlines()[1],
+        "test.trees, line 2 (gold: gold.trees, line 1): word 1 is 'the' in the gold "
+        "tree, 'it' in the test tree; the words must be the same, or --evalb leaves "
+        "the sentence out",
+    ),
+    "no tree has words": (
+        [],
+        "(S (-NONE- *))",
+        "test.trees: no tree has words",
+    ),
+    "the test is a directory": (
+        ["--gold=gold.trees", "--test=."],
+        TEST,
+        "--test: . is a directory; name a file",
     ),
     "the test is no tree": (
         [],
@@ -139,7 +159,8 @@ REFUSED = {
     "all is left out": (
         ["--evalb"],
         "\n(NN a)",
-        "no sentence is left to score (errors: 1, skips: 1)",
+        "no sentence is left to score (errors: 1, skips: 1); line 2: word 1 is 'it' in "
+        "the gold tree, 'a' in the test tree",
     ),
     "no such file": (
         ["--gold=none.trees", "--test=test.trees"],

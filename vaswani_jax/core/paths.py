@@ -1,6 +1,7 @@
-"""Read the ~ of a path, which a shell leaves in `--workdir=~/run` as it is."""
+"""Read the paths that flags name, with the ~ that a shell leaves in `--flag=~/run`."""
 
 import os
+import pathlib
 
 
 def expand_home(name: str) -> str:
@@ -21,3 +22,22 @@ def expand_home(name: str) -> str:
             "a file of this name"
         )
     return expanded
+
+
+def check_readable(name: str | pathlib.Path, *, flag: str) -> pathlib.Path:
+    """Return the path of a file or pipe, or refuse a missing file and a directory.
+
+    Args:
+        name: The path.
+        flag: The flag that named it, for the error.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        IsADirectoryError: It is a directory.
+    """
+    path = pathlib.Path(name)
+    if not path.exists():
+        raise FileNotFoundError(f"{flag}: no file {name}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{flag}: {name} is a directory; name a file")
+    return path

@@ -20,17 +20,16 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
         trees_by_parser: For each parser the trees of the same sentences.
 
     Raises:
-        ValueError: A sentence has other words in one of them, or the parsers gave
-            different numbers of trees. The message has the sentence's number.
+        treebank.WordMismatchError: A sentence has other words in one of them.
+        ValueError: The parsers gave different numbers of trees.
     """
     known_trees = set()
     for number, trees in enumerate(zip(*trees_by_parser, strict=True), start=1):
         words = {tuple(leaf.word for leaf in tree.leaves()) for tree in trees}
         if len(words) > 1:
             first, second, *_ = sorted(" ".join(line_words) for line_words in words)
-            raise ValueError(
-                f"tree {number} has different words in the files: {first[:60]!r} and "
-                f"{second[:60]!r}"
+            raise treebank.WordMismatchError(
+                number, f"different words, {first[:60]!r} and {second[:60]!r}"
             )
         text = str(trees[0])
         if text not in known_trees and all(str(tree) == text for tree in trees):

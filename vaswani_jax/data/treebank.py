@@ -106,6 +106,20 @@ class TreeError(ValueError):
         self.line, self.reason = line, reason
 
 
+class WordMismatchError(ValueError):
+    """Raised when trees that must have the same words differ.
+
+    Attributes:
+        number: The number of the tree, from 1.
+        reason: The first difference.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        """Take the number and the difference for the message."""
+        super().__init__(f"tree {number}: {reason}")
+        self.number, self.reason = number, reason
+
+
 def read(path: pathlib.Path) -> Iterator[Tree]:
     """Yield the trees of a file, plain or gzipped, as `parse` does.
 
@@ -131,7 +145,9 @@ def read_with_lines(path: pathlib.Path) -> Iterator[tuple[int, Tree]]:
         raise ValueError(f"{path} has no tree")
 
 
-def parse(lines: Iterable[str], *, name: str, first_line: int = 1) -> Iterator[Tree]:
+def parse(
+    lines: Iterable[str], *, name: str, first_line: int = 1, needs_labels: bool = True
+) -> Iterator[Tree]:
     """Yield the trees of lines; a line may have several, a tree may take several lines.
 
     Trees stay as they are written: with empty elements, function tags of labels, and
@@ -141,17 +157,20 @@ def parse(lines: Iterable[str], *, name: str, first_line: int = 1) -> Iterator[T
         lines: Text in brackets.
         name: Name of the text, for errors.
         first_line: The number of the first line, for errors.
+        needs_labels: Whether a bracket within another must have a label.
 
     Raises:
         TreeError: A line is not part of a well-formed tree. The message has the name,
             the line and the rule.
     """
-    trees = parse_with_lines(lines, name=name, first_line=first_line)
+    trees = parse_with_lines(
+        lines, name=name, first_line=first_line, needs_labels=needs_labels
+    )
     return (tree for _, tree in trees)
 
 
 def parse_with_lines(
-    lines: Iterable[str], *, name: str, first_line: int = 1
+    lines: Iterable[str], *, name: str, first_line: int = 1, needs_labels: bool = True
 ) -> Iterator[tuple[int, Tree]]:
     """Yield what `parse` does, each tree after the number of the line it begins on.
 
@@ -163,7 +182,9 @@ def parse_with_lines(
         for token in TOKEN.findall(text):
             begin = stack[0].line if stack else line
             try:
-                tree = _read_token(token, line=line, stack=stack)
+                tree = _read_token(
+                    token, line=line, stack=stack, needs_labels=needs_labels
+                )
             except ValueError as error:
                 raise TreeError(name, line=line, reason=str(error)) from None
             if tree:
@@ -173,12 +194,15 @@ def parse_with_lines(
         raise TreeError(name, line=stack[0].line, reason=reason)
 
 
-def _read_token(token: str, *, line: int, stack: list[_Bracket]) -> Tree | None:
+def _read_token(
+    token: str, *, line: int, stack: list[_Bracket], needs_labels: bool
+) -> Tree | None:
     """Take a token into the innermost bracket; return the tree that it completes."""
     bracket = stack[-1] if stack else None
     if token == "(":
         if bracket:
-            _check_has_parts(bracket, is_outermost=len(stack) == 1)
+            needs_label = needs_labels and len(stack) > 1
+            _check_has_parts(bracket, needs_label=needs_label)
         stack.append(_Bracket(line))
     elif bracket is None and token == ")":
         raise ValueError("unmatched closing bracket")
@@ -198,14 +222,14 @@ def _read_token(token: str, *, line: int, stack: list[_Bracket]) -> Tree | None:
     return None
 
 
-def _check_has_parts(bracket: _Bracket, *, is_outermost: bool) -> None:
+def _check_has_parts(bracket: _Bracket, *, needs_label: bool) -> None:
     """Raise an error if a bracket may not have another one in it."""
     if bracket.word:
         raise ValueError(
             f"({bracket.label[:40]} has a word and a bracket; a bracket has one "
             "word, or child brackets"
         )
-    if not (bracket.label or is_outermost):
+    if needs_label and not bracket.label:
         raise ValueError("a bracket within another has no label")
 
 

@@ -41,13 +41,13 @@ def read_clean_trees(
         FileNotFoundError, ValueError: As `read_pairs`.
     """
     for path in _tree_files(data, key):
-        for number, tree in enumerate(treebank.read(path), start=1):
+        for line, tree in treebank.read_with_lines(path):
             clean_tree = treebank.clean(tree)
             for leaf in clean_tree.leaves() if clean_tree else []:
                 if not leaf.word.strip():
                     raise ValueError(
-                        f"{path}, tree {number}: the word {leaf.word!r} is white space "
-                        "alone, which no line of words can have"
+                        f"{path}, line {line}: the word {leaf.word!r} of this tree is "
+                        "white space alone, which no line of words can have"
                     )
             yield clean_tree
 

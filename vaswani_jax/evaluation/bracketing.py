@@ -78,20 +78,6 @@ NK = dataclasses.replace(
 PARAMETERS = {parameters.name: parameters for parameters in (COLLINS, NK)}
 
 
-class WordMismatchError(ValueError):
-    """The words of a tree differ from its reference's.
-
-    Attributes:
-        number: The number of the tree, from 1.
-        reason: The first difference.
-    """
-
-    def __init__(self, number: int, reason: str) -> None:
-        super().__init__(f"tree {number}: {reason}")
-        self.number = number
-        self.reason = reason
-
-
 def score(
     gold: Sequence[Tree], test: Sequence[Tree], *, parameters: Parameters = COLLINS
 ) -> BracketingScore:
@@ -104,7 +90,7 @@ def score(
         parameters: Which labels do not count.
 
     Raises:
-        WordMismatchError: The words of a tree differ from its reference's.
+        treebank.WordMismatchError: The words of a tree differ from its reference's.
         ValueError: The numbers of trees differ or are 0.
     """
     numbers = f"{len(gold):,} gold trees and {len(test):,} test trees"
@@ -117,7 +103,7 @@ def score(
     for number, pair in enumerate(zip(gold, test, strict=True), start=1):
         gold_words, test_words = (_drop_empty(tree.leaves()) for tree in pair)
         if reason := _first_difference(gold_words, test_words):
-            raise WordMismatchError(number, reason)
+            raise treebank.WordMismatchError(number, reason)
         has_tags |= any(leaf.label != linearization.WORD for leaf in test_words)
         keeps = [leaf.label not in parameters.deleted_labels for leaf in gold_words]
         gold_side, test_side = (
@@ -165,8 +151,10 @@ def score_as_evalb(
             "the last lines of the longer one are left out"
         )
     sentences = []
+    mismatches = []
     errors = skips = 0
-    for gold_line, test_line in zip(gold, test, strict=False):
+    pairs = zip(gold, test, strict=False)
+    for number, (gold_line, test_line) in enumerate(pairs, start=1):
         if gold_line is None or test_line is None:
             errors += 1
             continue
@@ -184,8 +172,9 @@ def score_as_evalb(
         )
         if not test_side.words:
             skips += 1
-        elif _first_difference(gold_side.words, test_side.words):
+        elif difference := _first_difference(gold_side.words, test_side.words):
             errors += 1
+            mismatches.append(f"line {number:,}: {difference}")
         else:
             length = len(gold_leaves)
             sentences.append(
@@ -193,7 +182,18 @@ def score_as_evalb(
             )
     if not sentences:
         raise ValueError(
-            f"no sentence is left to score (errors: {errors:,}, skips: {skips:,})"
+            "; ".join(
+                [
+                    f"no sentence is left to score (errors: {errors:,}, skips: "
+                    f"{skips:,})",
+                    *mismatches[:1],
+                ]
+            )
+        )
+    if mismatches:
+        logger.warning(
+            f"{mismatches[0]}; counted as an error, as are all lines with different "
+            f"words, {len(mismatches):,} in these files"
         )
     return _add_up(
         sentences,

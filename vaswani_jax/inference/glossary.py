@@ -5,6 +5,7 @@ import pathlib
 import unicodedata
 from collections.abc import Iterator, Mapping
 
+from vaswani_jax.core import paths
 from vaswani_jax.data import text_files
 from vaswani_jax.data.phrase_subwords import is_inside_word
 
@@ -138,11 +139,11 @@ def read_glossary(path: pathlib.Path, *, flag: str = "--glossary") -> Glossary:
 
     Raises:
         FileNotFoundError: There is no such file.
+        IsADirectoryError: It is a directory.
         ValueError: A line has another number of tabs, or no term or translation; a term
             has two translations; or the file has no term.
     """
-    if not path.exists() or path.is_dir():
-        raise FileNotFoundError(f"{flag}: no file {path}")
+    paths.check_readable(path, flag=flag)
     numbers: dict[str, int] = {}
     translations: dict[str, str] = {}
     for number, line in enumerate(text_files.read_lines(path), start=1):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import tqdm
 
+from vaswani_jax.core import paths
 from vaswani_jax.data import text_files
 
 # Lines that are sorted by length together, and written before the next are begun.
@@ -58,15 +59,14 @@ def count_lines(name: str, *, flag: str) -> int | None:
 
     Raises:
         FileNotFoundError: There is no such file.
+        IsADirectoryError: It is a directory.
         ValueError: A line is not UTF-8, or a compressed file is damaged.
     """
     if name == "-":
         if sys.stdin is None:
             raise FileNotFoundError(f"{flag}=-: standard input is closed")
         return None
-    path = pathlib.Path(name)
-    if not path.exists() or path.is_dir():
-        raise FileNotFoundError(f"{flag}: no file {name}")
+    path = paths.check_readable(name, flag=flag)
     if not path.is_file():
         return None
     return sum(1 for _ in text_files.read_lines(path))
