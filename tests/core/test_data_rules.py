@@ -24,6 +24,13 @@ def test_a_source_is_text_generated_or_a_dataset():
     )
 
 
+@pytest.mark.parametrize("split", ["train", "valid", "test", "silver"])
+def test_trees_are_for_a_treebank(split):
+    text = refusal({f"data.{split}_trees": "a.trees"})
+    key = f"config.data.{split}_trees=a.trees"
+    assert f"{key} needs config.data.source=treebank, got " in text
+
+
 @pytest.mark.parametrize("source", ["text", "cldr", "copy", "reverse"])
 def test_every_source_is_accepted(source):
     changes = {"data.source": source} | GENERATED

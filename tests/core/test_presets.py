@@ -7,6 +7,7 @@ import pytest
 
 from configs import base_ende, demo, own_text, table3
 from vaswani_jax.core import languages, parsing, presets
+from vaswani_jax.paper import table4
 
 
 def test_a_preset_is_found_by_its_name_and_by_its_file(
@@ -53,6 +54,15 @@ def test_the_multilingual_preset_is_the_demo_with_a_tag_for_each_target() -> Non
     assert languages.target_locales(config.data) == ("de", "fr", "es", "ja")
     assert tuple(languages.locales_by_tag(config.data)) == config.data.symbols
     assert values.model == demo.get_config().model
+
+
+@pytest.mark.parametrize("preset", ["parsing_wsj", "parsing_wsj:semi", "parsing_craft"])
+def test_parsers_of_the_papers_size_have_none_of_our_options(preset: str) -> None:
+    values = presets.load(*presets.find(preset))
+    for key in table4.OPTIONS:
+        assert not values[key], key
+    options = presets.load(*presets.find("parsing_craft:options"))
+    assert all(options[key] for key in table4.OPTIONS)
 
 
 @pytest.mark.parametrize("size", ["base", "big", "small"])

@@ -18,6 +18,7 @@ LEAST_COVERAGE = 0.98
 NOT_IN_SYMBOL = re.compile(r"[\s\u2581\0]")
 # The settings that data.corpora replaces.
 TRAINING_FILES = ("train_source", "train_target")
+TREE_FILES = ("train_trees", "valid_trees", "test_trees", "silver_trees")
 SPECIAL = re.compile(r"<pad>|<s>|</s>|<unk>|<0x[0-9A-F]{2}>")
 
 
@@ -131,9 +132,15 @@ def _check_vocabulary(data: DataConfig) -> None:
 
 
 def _check_source(data: DataConfig) -> None:
-    """Refuse a source of text whose settings are missing or out of range."""
+    """Refuse a source of text whose settings are missing, useless or out of range."""
     if data.source.startswith("tfds:"):
         _check_tfds(data)
+    for key in TREE_FILES if data.source != "treebank" else ():
+        if value := getattr(data, key):
+            raise ValueError(
+                f"config.data.{key}={value} needs config.data.source=treebank, got "
+                f"{data.source!r}"
+            )
     for setting in SETTINGS.values():
         is_read = data.source in (setting.for_source or (data.source,))
         # The corpora replace the two files of training text.
