@@ -168,6 +168,7 @@ def main() -> None:
         pairs = line_io.zip_blocks(lines, TARGET.value)
         line_io.write_blocks(scoring.run(pairs), _output(OUTPUT.value), total=total)
         line_warnings.warn_of_unknown_characters(scoring.unknown)
+        line_warnings.warn_of_plain_text(scoring.plain_text_lines)
         logger.info(scoring.summary())
         return
     job = decode_job.TranslationJob(
@@ -185,6 +186,7 @@ def main() -> None:
     )
     line_warnings.warn_of_unusual_lines(job.unusual_lines, settings)
     line_warnings.warn_of_unknown_characters(job.unknown)
+    line_warnings.warn_of_plain_text(job.plain_text_lines)
     logger.info(f"{job.num_lines:,} lines in, {num_lines:,} lines out")
 
 

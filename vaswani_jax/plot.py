@@ -35,7 +35,7 @@ from vaswani_jax.data import (
     vocabulary_training,
     word_subwords,
 )
-from vaswani_jax.inference import line_io
+from vaswani_jax.inference import line_io, plain_text
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.plots import (
     architecture,
@@ -70,6 +70,9 @@ TREE = flags.DEFINE_string(
     "tree",
     None,
     "A sentence, spaces between its words: draw the tree that the run parses it to.",
+)
+TOKENIZE = flags.DEFINE_bool(
+    "tokenize", False, "Split the plain text of --tree into a treebank's tokens (NLTK)."
 )
 FIGURE = flags.DEFINE_integer(
     "figure",
@@ -129,6 +132,8 @@ def check_flags() -> None:
     for name in ("word", "heads", "subwords"):
         if _is_given(name):
             raise ValueError(f"--{name} needs --figure")
+    if TOKENIZE.value and TREE.value is None:
+        raise ValueError("--tokenize needs --tree")
     if SENTENCE.value is None:
         for name, alternative in (("kind", ""), ("layer", " or --figure")):
             if _is_given(name):
@@ -142,7 +147,7 @@ def _is_given(name: str) -> bool:
 
 def _check_figure(figure: int) -> None:
     """Refuse flags that --figure does not take, and a sentence without its word."""
-    unused = ["kind", "tree"]
+    unused = ["kind", "tree", "tokenize"]
     if figure in (1, 2):
         unused += ["word", "heads", "subwords", "sentence", "layer", "checkpoint"]
     elif figure not in attention_layer.WORDS:
@@ -190,7 +195,9 @@ def _check_text() -> None:
         raise ValueError(
             f"--{name} draws {picture} of one run, got {len(WORKDIR.value)}"
         )
-    if name == "tree":
+    if TOKENIZE.value:
+        plain_text.require_nltk()
+    elif name == "tree":
         tree_diagrams.check_length(len(word_subwords.split_words(text)))
 
 
@@ -303,7 +310,11 @@ def _draw_tree(sentence: str) -> Any:
             f"--tree needs a run that parses, {name} translates: train one with "
             "config.data.source=treebank"
         )
-    [line] = _load(workdir, settings).translate([sentence])
+    translator = _load(workdir, settings)
+    if TOKENIZE.value:
+        [sentence] = translator.tokenize([sentence])
+        tree_diagrams.check_length(len(word_subwords.split_words(sentence)))
+    [line] = translator.translate([sentence])
     [tree] = treebank.parse([line], name="the output")
     return tree_diagrams.draw(tree, title=name)
 

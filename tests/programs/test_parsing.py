@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import vaswani_jax
 from tests.programs import runs, toy_treebank
 from vaswani_jax.data import treebank
 from vaswani_jax.paper import scored_runs, table4
@@ -100,15 +101,30 @@ def test_plain_text_is_split_by_a_tokeniser_that_is_named(
     assert "each line is split into tokens by NLTK " in result.stderr.decode()
 
 
-def test_the_tree_of_a_sentence_is_drawn(
+def test_python_parses_tokens_and_warns_of_plain_text(
+    parser: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("nltk", reason="nltk is not installed: .[parsing]")
+    text = "The man can't see."
+    translator = vaswani_jax.load(parser)
+    [output] = translator.translate(translator.tokenize([text]))
+    [tree] = treebank.parse([output], name="output")
+    assert [leaf.word for leaf in tree.leaves()] == "The man ca n't see .".split()
+    assert "plain text" not in caplog.text
+    translator.translate([text])
+    assert '1 lines look like plain text, with words such as "can\'t"' in caplog.text
+
+
+def test_the_tree_of_plain_text_is_drawn(
     parser: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
+    pytest.importorskip("nltk", reason="nltk is not installed: .[parsing]")
     output = tmp_path / "tree.svg"
     words = "every river builds a song".split()
     result = runs.run(
         *(sys.executable, "-m", "vaswani_jax.plot", f"--workdir={parser}"),
-        *(f"--tree={' '.join(words)}", f"--output={output}"),
+        *("--tree=every river builds a song.", "--tokenize", f"--output={output}"),
         devices=2,
     )
     assert result.stderr.decode().endswith(f"written: {output}\n")

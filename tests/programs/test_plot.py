@@ -110,6 +110,7 @@ REFUSED = {
     "RUN RUN --sentence=a": "--sentence draws the attention of one run, got 2",
     "RUN --tree=a": " translates: train one with config.data.source=treebank",
     "RUN --tree=a --sentence=a": "--sentence and --tree exclude each other",
+    "RUN --sentence=a --tokenize": "--tokenize needs --tree",
     "RUN --sentence=a --layer=0": "--layer=0 must be from 1 to 1",
     "RUN --sentence=a --layer=2": "--layer=2 must be from 1 to 1",
     "RUN --sentence=a --layer=top": "--layer must be a whole number, got 'top'",

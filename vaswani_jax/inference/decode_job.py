@@ -24,6 +24,7 @@ from vaswani_jax.inference import (
     trees,
 )
 from vaswani_jax.inference.glossary import Glossary
+from vaswani_jax.inference.plain_text import PlainTextLines
 from vaswani_jax.inference.reranking import Reranking, check_translates, rerank
 from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
@@ -227,6 +228,7 @@ class TranslationJob:
         self.num_lines = 0
         self.unusual_lines: collections.Counter[str] = collections.Counter()
         self.unknown = UnknownCharacters(translator.vocabulary)
+        self.plain_text_lines = PlainTextLines(translator.config.data)
 
     def check_prefixes(self, name: str) -> None:
         """Refuse a file with a prefix that is too long, before any line is translated.
@@ -282,6 +284,7 @@ class TranslationJob:
                 lines = block.lines
                 hypotheses = self._find(block)
                 self.unknown.count(lines)
+                self.plain_text_lines.count(lines)
                 self.unknown.count(block.prefixes or [], target=True)
                 self.unknown.count(
                     (terms.replace("\t", " ") for terms in block.constraints or []),
@@ -404,6 +407,7 @@ class ScoringJob:
         self.num_lines = self.num_tokens = 0
         self.log_prob = 0.0
         self.unknown = UnknownCharacters(translator.vocabulary)
+        self.plain_text_lines = PlainTextLines(translator.config.data)
 
     def run(self, blocks: Iterable[tuple[list[str], ...]]) -> Iterator[list[str]]:
         """Yield the written scores of each block of pairs.
@@ -415,6 +419,7 @@ class ScoringJob:
             first = self.num_lines + 1
             scores = self._translator.score(sources, targets, first_line=first)
             self.unknown.count(sources)
+            self.plain_text_lines.count(sources)
             self.unknown.count(targets, target=True)
             yield [
                 formats.format_score(number, score, form=self._form)

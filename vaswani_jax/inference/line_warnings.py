@@ -1,4 +1,4 @@
-"""Warnings of unusual lines: long ones, repaired trees, phrases, unknown characters."""
+"""Warnings of unusual lines: long ones, repaired trees, phrases, odd characters."""
 
 import collections
 import logging
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vaswani_jax.core import config
 from vaswani_jax.data.unknown_characters import UnknownCharacters
+from vaswani_jax.inference.plain_text import PlainTextLines
 from vaswani_jax.inference.results import Hypothesis
 
 logger = logging.getLogger(__name__)
@@ -78,4 +79,10 @@ def warn_of_missing_phrases(
 def warn_of_unknown_characters(characters: UnknownCharacters) -> None:
     """Log a warning if any line has characters that the vocabulary lacks."""
     if description := characters.describe():
+        logger.warning(description)
+
+
+def warn_of_plain_text(lines: PlainTextLines) -> None:
+    """Log a warning if any line for a parser looks like plain text."""
+    if description := lines.describe():
         logger.warning(description)

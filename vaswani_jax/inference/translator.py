@@ -186,6 +186,9 @@ class Translator:
         unknown = UnknownCharacters(self.vocabulary)
         unknown.count(lines)
         line_warnings.warn_of_unknown_characters(unknown)
+        plain_text_lines = plain_text.PlainTextLines(settings.data)
+        plain_text_lines.count(lines)
+        line_warnings.warn_of_plain_text(plain_text_lines)
         return [n_best[0] for n_best in hypotheses]
 
     def hypotheses(
