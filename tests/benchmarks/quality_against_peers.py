@@ -6,7 +6,14 @@
 trains JoeyNMT for 80 minutes. It then translates with the checkpoints of the first 20,
 40 and 80 minutes, and records the scores. An interrupted evaluation resumes; a recorded
 run is kept. Repeat for each system (vaswani_jax with --seeds=1,2,3), in any order, on
-any day. Then
+any day. A peer with several settings first needs
+
+    python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
+        --venvs=DIR --systems=joeynmt --choose
+
+which trains it for 10 minutes with each of them; the settings with the lowest
+validation loss then train for 80 minutes. They are those that the toolkit publishes,
+those published for this model and text with another toolkit, and ours. Then
 
     python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
         --page=docs/results/peers.md
@@ -18,8 +25,8 @@ another --workdir.
 
 All systems get the same subwords of the same text, and the same time, which begins with
 the process. Nothing else may run meanwhile: the load of other processes is recorded;
-a high one marks the run. `--settings=published` trains joeynmt, eole or marian with its
-published learning rates, `--settings=lower_rate` trains transformers with a lower one.
+a high one marks the run. A run whose log has other learning rates than its settings
+fails. `--settings=NAME` names settings instead of the chosen ones.
 `--train_only` leaves evaluation to a later call, which may share the machine.
 `--minutes=10` is a trial that shows whether the loss falls. Use a new --workdir for
 each.
@@ -65,7 +72,12 @@ def main() -> None:
     )
     add("--task", choices=tasks.TASKS, default=tasks.MULTI30K.name)
     add("--systems", default="", help=f"some of {','.join(SYSTEMS)}")
-    add("--settings", help="the settings of the worker; default: its first")
+    add("--settings", help="the settings of the worker; default: see --choose")
+    add(
+        "--choose",
+        action="store_true",
+        help="train shortly with each settings of the systems, to choose one",
+    )
     add("--seeds", default="1", help="such as 1,2,3")
     add(
         "--minutes",
@@ -101,7 +113,10 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit)  # so that the training program is ended, too
     try:
-        _complete(_runs(parser, arguments), arguments)
+        if arguments.choose:
+            _choose(_runs(parser, arguments), arguments)
+        else:
+            _complete(_runs(parser, arguments), arguments)
     except (ValueError, OSError, RuntimeError) as error:
         parser.exit(1, f"{error}\n")
     except subprocess.CalledProcessError as error:
@@ -112,19 +127,45 @@ def _exit(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
-    """Complete the runs, then write the page."""
-    task = tasks.TASKS[arguments.task]
-    workdir = arguments.workdir.expanduser().resolve()
-    data = arguments.data.expanduser()
-    prepared = text.prepare(
-        task, data=data, workdir=workdir, most_lines=arguments.most_lines
+def _prepare(arguments: argparse.Namespace) -> text.Text:
+    return text.prepare(
+        tasks.TASKS[arguments.task],
+        data=arguments.data.expanduser(),
+        workdir=arguments.workdir.expanduser().resolve(),
+        most_lines=arguments.most_lines,
     )
+
+
+def _choose(runs: list[Run], arguments: argparse.Namespace) -> None:
+    """Complete the short runs, and print the settings of each system that are best."""
+    workdir = arguments.workdir.expanduser().resolve()
+    prepared = _prepare(arguments)
     for run in runs:
         record = records.complete(
             run,
             prepared,
-            data=data,
+            data=arguments.data.expanduser(),
+            workdir=workdir / records.CHOICE,
+            venvs=arguments.venvs.expanduser(),
+            retrain=arguments.retrain,
+        )
+        [point] = record["curve"]
+        print(f"{run.key}: validation loss {point['loss']:.3f} ({run.setting.words})")
+    for system in dict.fromkeys(run.system.name for run in runs):
+        chosen = records.choose_settings(SYSTEMS[system], workdir)
+        print(f"{system}: {chosen}")
+
+
+def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
+    """Complete the runs, then write the page."""
+    task = tasks.TASKS[arguments.task]
+    workdir = arguments.workdir.expanduser().resolve()
+    prepared = _prepare(arguments)
+    for run in runs:
+        record = records.complete(
+            run,
+            prepared,
+            data=arguments.data.expanduser(),
             workdir=workdir,
             venvs=arguments.venvs.expanduser(),
             retrain=arguments.retrain,
@@ -156,16 +197,33 @@ def _runs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> lis
     if not all(seed.isdecimal() for seed in seeds):
         parser.error(f"--seeds must be whole numbers, got {arguments.seeds}")
     task = tasks.TASKS[arguments.task]
-    minutes = arguments.minutes or task.minutes
+    if arguments.choose and (arguments.settings or len(seeds) > 1):
+        parser.error(
+            "--choose trains each settings once: leave out --settings, --seeds"
+        )
+    if arguments.choose and arguments.page:
+        parser.error("--choose writes no page: leave out --page")
+    usual_minutes = task.choice_minutes if arguments.choose else task.minutes
+    minutes = arguments.minutes or usual_minutes
     if minutes <= 0:
         parser.error(f"--minutes must be positive, got {minutes:g}")
     runs = []
     for name in names:
         system = SYSTEMS[name]
-        settings_name = arguments.settings or system.default_settings_name
-        if settings_name not in system.settings:
+        if arguments.choose:
+            settings_names = list(system.settings)
+        else:
+            try:
+                chosen = arguments.settings or records.choose_settings(
+                    system, arguments.workdir.expanduser()
+                )
+            except ValueError as error:
+                parser.error(str(error))
+            settings_names = [chosen]
+        if unknown_names := set(settings_names) - set(system.settings):
             parser.error(
-                f"--settings={settings_name}: {name} has {', '.join(system.settings)}"
+                f"--settings={unknown_names.pop()}: {name} has "
+                f"{', '.join(system.settings)}"
             )
         runs += [
             Run(
@@ -176,10 +234,12 @@ def _runs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> lis
                 minutes=minutes,
                 checkpoint_every=arguments.checkpoint_every or task.checkpoint_every,
                 most_lines=arguments.most_lines,
+                is_choice=arguments.choose,
             )
+            for settings_name in settings_names
             for seed in seeds
         ]
-    if any(run.is_trial for run in runs):
+    if any(run.is_trial and not run.is_choice for run in runs):
         print("a trial: its figures are no results", file=sys.stderr)
     return runs
 

@@ -12,6 +12,7 @@ import types
 import pytest
 import sentencepiece
 
+import vaswani_jax
 from configs import base_ende
 from tests.benchmarks.quality import (
     clock,
@@ -21,14 +22,23 @@ from tests.benchmarks.quality import (
     records,
     text,
 )
+from tests.benchmarks.quality import worker_eole as eole_worker
+from tests.benchmarks.quality import worker_joeynmt as joeynmt_worker
+from tests.benchmarks.quality import worker_marian as marian_worker
 from tests.benchmarks.quality import worker_transformers as transformers_worker
 from tests.benchmarks.quality.clock import Checkpoint, Sample
-from tests.benchmarks.quality.systems import SYSTEMS, VASWANI_JAX
+from tests.benchmarks.quality.systems import (
+    SYSTEMS,
+    VASWANI_JAX,
+    Progress,
+    Setting,
+)
 from tests.benchmarks.quality.tasks import MULTI30K, TATOEBA
 from tests.docs import test_figures
 from vaswani_jax.core import parsing
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.training import optimizer
 
 LINES = ["ein hund läuft .", "zwei hunde laufen .", "ein mann läuft schnell ."] * 20
 TOKENIZED = parsing.parse(
@@ -207,46 +217,92 @@ LOGS = {
     VASWANI_JAX: (
         "step 1,250 of 1,000,000  loss 2.345  perplexity 5.10  lr 2.00e-03  "
         "5,432 target tokens/s  left 10 h 2 min",
-        (1250, 2.345, 5432),
+        (1250, 2.345, 5432, 0.002),
     ),
     "joeynmt": (
         "2026-11-26 21:30:00,000 - INFO - joeynmt.training - Epoch   1, "
         "Step:     1250, Batch Loss:     2.345000, Batch Acc: 0.500000, "
         "Tokens per Sec:     5432, Lr: 0.002000",
-        (1250, 2.345, 5432),
+        (1250, 2.345, 5432, 0.002),
     ),
     "marian": (
         "[2026-11-26 21:17:28] Ep. 1 : Up. 1250 : Sen. 1,370 : Cost 2.34500000 : "
-        "Time 61.97s : 5432.34 words/s : gNorm 3.0880",
-        (1250, 2.345, 5432.34),
+        "Time 61.97s : 5432.34 words/s : gNorm 3.0880 : L.r. 2.0000e-03",
+        (1250, 2.345, 5432.34, 0.002),
     ),
     "eole": (
         "[2026-11-26 21:17:28,000 INFO] Step  1250/10000000; acc: 50.0; ppl: 10.43; "
         "xent: 2.34; aux: 0.000; mtp: 0.000; attn_ent: 0.000; lr: 2.00e-03; sents: "
         "   5000; bsz: 3500/3800/270; 5000/5432 tok/s;     62 sec;",
-        (1250, 2.34, 5432),
+        (1250, 2.34, 5432, 0.002),
     ),
 }
 
 
 class TestLogs:
     @pytest.mark.parametrize("name", LOGS)
-    def test_step_loss_and_rate_are_read(self, name: str) -> None:
+    def test_step_loss_and_rates_are_read(self, name: str) -> None:
         line, expected = LOGS[name]
         [point] = SYSTEMS[name].parse([(7.5, line), (8.0, "another line")])
-        assert (point.step, point.loss, point.tokens_per_second) == expected
+        rates = (point.tokens_per_second, point.learning_rate)
+        assert (point.step, point.loss, *rates) == expected
         assert point.elapsed_seconds == 7.5
 
     def test_counts_become_tokens_per_second_since_the_last_line(self) -> None:
+        values = {"loss": 2, "learning_rate": 0.002}
         lines = [
             (
                 elapsed,
-                "PROGRESS " + json.dumps({"loss": 2, "step": n, "target_tokens": n}),
+                f"PROGRESS {json.dumps({**values, 'step': n, 'target_tokens': n})}",
             )
             for elapsed, n in ((10.0, 1000), (30.0, 2000))
         ]
         points = SYSTEMS["transformers"].parse(lines)
         assert [point.tokens_per_second for point in points] == [100.0, 50.0]
+        assert {point.learning_rate for point in points} == {0.002}
+
+
+class TestSettings:
+    """What the page says of a worker's settings is what the worker passes on."""
+
+    @pytest.mark.parametrize(
+        ("name", "worker", "rate", "warmup"),
+        [
+            ("joeynmt", joeynmt_worker, "learning_rate", "learning_rate_warmup"),
+            ("transformers", transformers_worker, "learning_rate", "warmup_steps"),
+            ("eole", eole_worker, "learning_rate", "warmup_steps"),
+            ("marian", marian_worker, "learn-rate", "lr-warmup"),
+        ],
+    )
+    def test_their_rates_are_those_of_the_worker(
+        self, name: str, worker: types.ModuleType, rate: str, warmup: str
+    ) -> None:
+        assert list(worker.SETTINGS) == list(SYSTEMS[name].settings)
+        for key, setting in SYSTEMS[name].settings.items():
+            options = worker.SETTINGS[key]
+            assert options[warmup] == setting.warmup_steps
+            # EOLE multiplies its rate by d_model**-0.5 and by warmup**-0.5.
+            factor = (128 * options[warmup]) ** -0.5 if name == "eole" else 1
+            assert options[rate] * factor == pytest.approx(setting.peak_rate, rel=1e-3)
+
+    def test_ours_are_those_of_the_recipe(self) -> None:
+        [setting] = SYSTEMS[VASWANI_JAX].settings.values()
+        settings = vaswani_jax.load_config(MULTI30K.preset)
+        learning_rate = optimizer.learning_rate(settings)
+        for step in (125, 1000, 8000):
+            expected = float(learning_rate(step - 1))
+            assert setting.learning_rate(step) == pytest.approx(expected, rel=1e-3)
+
+    def test_a_logged_rate_of_another_schedule_is_found(self) -> None:
+        setting = Setting("", peak_rate=0.005, warmup_steps=2000)
+        points = [
+            Progress(0, step, 2.0, 5000, learning_rate)
+            for step, learning_rate in ((25, 1e-6), (1000, 0.0025), (8000, 0.0025))
+        ]
+        assert not setting.find_wrong_rate(points)
+        # JoeyNMT ignores a setting of an unknown name: the warm-up would be 10,000.
+        wrong = dataclasses.replace(points[1], learning_rate=0.0005)
+        assert "0.0005 at update 1,000" in setting.find_wrong_rate([*points, wrong])
 
 
 class TestBatches:
@@ -352,7 +408,11 @@ def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
         "system": system,
         "title": SYSTEMS[system].title,
         "task": "multi30k",
-        "settings_name": SYSTEMS[system].default_settings_name,
+        "settings_name": next(iter(SYSTEMS[system].settings)),
+        "settings": next(iter(SYSTEMS[system].settings.values())).words,
+        "text": "1f2e",
+        "code": records.fingerprint_code(SYSTEMS[system]),
+        "machine": {"processor": "a CPU", "cores": 2},
         "seed": seed,
         "minutes": 80,
         "checkpoint_every": 125,
@@ -394,8 +454,8 @@ def content() -> dict:
     wrong = "eine frau läuft mit einem hund"
     lines = {
         f"{VASWANI_JAX}-recipe-1": REFERENCES,
-        "marian-recipe-1": [wrong] * 50 + REFERENCES[50:],
-        "eole-recipe-1": [wrong, *REFERENCES[1:]],
+        "marian-published-1": [wrong] * 50 + REFERENCES[50:],
+        "eole-published-1": [wrong, *REFERENCES[1:]],
     }
     runs = {key: make_record(key.split("-")[0]) for key in lines}
     references = {split: REFERENCES for split in ("valid", "test")}
@@ -406,6 +466,15 @@ def content() -> dict:
 
     return {
         "runs": runs,
+        "choices": {
+            f"marian-{name}-1": make_record(
+                "marian",
+                settings_name=name,
+                settings=SYSTEMS["marian"].settings[name].words,
+                curve=[{"minutes": 10, "step": 900, "loss": loss, "bleu": 5.0}],
+            )
+            for name, loss in (("published", 4.5), ("multi30k", 3.25))
+        },
         "scores": comparison.score_all(runs, outputs, references, data=TOKENIZED),
         "comparisons": comparison.compare_all(
             runs, outputs, references, data=TOKENIZED
@@ -420,15 +489,15 @@ class TestPage:
     def test_a_difference_is_ours_minus_the_peers(self, content: dict) -> None:
         _, rows = page.tabulate_differences(content, [80])
         by_peer = {row[1]: row[2:] for row in rows}
-        assert float(by_peer["Marian"][0].removesuffix(" *")) > 20
-        assert by_peer["Marian"][0].endswith(" *")
-        assert float(by_peer["EOLE"][0]) > 0
+        assert float(by_peer["Marian, published settings"][0].removesuffix(" *")) > 20
+        assert by_peer["Marian, published settings"][0].endswith(" *")
+        assert float(by_peer["EOLE, published settings"][0]) > 0
 
     def test_values_are_corrected_for_the_number_of_peers(self, content: dict) -> None:
         [strong] = [
             entry
             for entry in content["comparisons"]
-            if entry["peer"] == "marian-recipe-1" and entry["split"] == "test"
+            if entry["peer"] == "marian-published-1" and entry["split"] == "test"
         ]
         assert strong["corrected_p_value"] == pytest.approx(2 * strong["p_value"])
 
@@ -436,14 +505,23 @@ class TestPage:
         written = page.render({"multi30k": content}, speed=SPEED)
         assert "| vaswani_jax, seed 1 | 100.00 ± 0.00 | 100.00 ± 0.00 |" in written
         assert "multi-bleu|tok:as-given" in written
-        assert "ahead in 4 of 4 comparisons, significantly in 2" in written
+        assert (
+            "80 minutes: Ours is ahead in 4 of 4 comparisons, significantly in 2"
+            in written
+        )
+        setting = SYSTEMS["marian"].settings["multi30k"].words
+        assert f"| Marian | {setting} | multi30k * | 900 | 3.250 |" in written
         assert "trial" not in written and "†" not in written
 
     def test_runs_have_logged_and_expected_tokens_per_second(
         self, content: dict
     ) -> None:
         columns, rows = page.tabulate_runs(content, speed=SPEED)
-        [row] = [dict(zip(columns, row, strict=True)) for row in rows if "EOLE" in row]
+        [row] = [
+            dict(zip(columns, row, strict=True))
+            for row in rows
+            if "EOLE, published settings" in row
+        ]
         assert (row["target tokens/s"], row["expected tokens/s"]) == ("4,000", "5,000")
         assert row["newest checkpoint, min"] == "78.5"
 
@@ -475,15 +553,37 @@ class TestPage:
         page.check_equal_settings(runs[:2])
         with pytest.raises(ValueError, match="seeds 1 and 3 of ours differ in beta2"):
             page.check_equal_settings(runs)
-        with pytest.raises(ValueError, match="differ in commit"):
-            page.check_equal_settings([runs[0], {**runs[1], "commit": "def"}])
+        # A commit of documents alone is none.
+        page.check_equal_settings([runs[0], {**runs[1], "commit": "def"}])
+        with pytest.raises(ValueError, match="differ in code"):
+            page.check_equal_settings([runs[0], {**runs[1], "code": "def"}])
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("minutes", 40),
+            ("text", "3d4c"),
+            ("machine", {"processor": "a CPU", "cores": 8}),
+        ],
+    )
+    def test_runs_of_other_texts_and_machines_are_refused(
+        self, name: str, value: object
+    ) -> None:
+        runs = {"a": make_record(VASWANI_JAX), "b": make_record("eole")}
+        page.check_comparable(runs)
+        with pytest.raises(ValueError, match=f"b and a differ in {name}"):
+            page.check_comparable({**runs, "b": {**runs["b"], name: value}})
+        if name == "machine":
+            both = {key: {**run, name: value} for key, run in runs.items()}
+            with pytest.raises(ValueError, match="a had 8 cores"):
+                page.check_comparable(both)
 
     def test_trials_and_disturbed_runs_are_marked(self, content: dict) -> None:
         marked = make_record("eole", is_trial=True, is_disturbed=True)
-        runs = {**content["runs"], "eole-recipe-1": marked}
+        runs = {**content["runs"], "eole-published-1": marked}
         written = page.render({"multi30k": {**content, "runs": runs}}, speed=SPEED)
         assert written.startswith("**A trial")
-        assert "| EOLE† |" in written and "Disturbed" in written
+        assert "| EOLE, published settings† |" in written and "Disturbed" in written
 
     def test_runs_of_other_workdirs_stay_on_the_page(
         self, tmp_path: pathlib.Path
@@ -497,7 +597,7 @@ class TestPage:
             (VASWANI_JAX, REFERENCES),
             ("eole", ["eine frau läuft mit einem hund", *REFERENCES[1:]]),
         ):
-            directory = tmp_path / f"day_of_{system}" / f"{system}-recipe-1"
+            directory = tmp_path / f"day_of_{system}" / f"{system}-1"
             directory.mkdir(parents=True)
             record = make_record(system, setup={"text": f"{directory}/train.source"})
             (directory / "record.json").write_text(json.dumps(record))
@@ -509,13 +609,18 @@ class TestPage:
         alone, both = written.values()
         assert "| vaswani_jax, seed 1 | 100.00 ± 0.00" in alone
         assert "Not run: JoeyNMT" in alone and "EOLE, Marian" in alone
-        assert "minus" not in alone and "| EOLE |" not in alone
+        assert "minus" not in alone and "| EOLE, published settings |" not in alone
         # The outputs of the first workdir are compared, though it is not named again.
-        assert "| vaswani_jax, seed 1 | 100.00 ± 0.00" in both and "| EOLE |" in both
-        assert "| 1 | EOLE | +" in both and "Not run: JoeyNMT" in both
+        assert (
+            "| vaswani_jax, seed 1 | 100.00 ± 0.00" in both
+            and "| EOLE, published settings |" in both
+        )
+        assert (
+            "| 1 | EOLE, published settings | +" in both and "Not run: JoeyNMT" in both
+        )
         kept = records.read_kept(tmp_path / "peers/multi30k")
-        assert list(kept) == [f"{VASWANI_JAX}-recipe-1", "eole-recipe-1"]
-        assert kept["eole-recipe-1"]["record"]["setup"] == {"text": "train.source"}
+        assert list(kept) == [f"{VASWANI_JAX}-1", "eole-1"]
+        assert kept["eole-1"]["record"]["setup"] == {"text": "train.source"}
 
     def test_no_trial_goes_into_the_docs(self, tmp_path: pathlib.Path) -> None:
         for system in (VASWANI_JAX, "eole"):
@@ -535,7 +640,7 @@ class TestRecords:
     RUN = records.Run(
         task=MULTI30K,
         system=SYSTEMS["eole"],
-        settings_name="recipe",
+        settings_name="published",
         seed=1,
         minutes=80,
         checkpoint_every=125,
@@ -562,6 +667,38 @@ class TestRecords:
         with pytest.raises(ValueError, match="minutes 4 instead of 80"):
             self.complete(self.RUN, tmp_path)
 
+    @pytest.mark.parametrize("name", ["settings", "text", "code"])
+    def test_a_run_of_other_settings_text_or_code_is_refused(
+        self, tmp_path: pathlib.Path, name: str
+    ) -> None:
+        self.write(tmp_path, make_record("eole", **{name: "other"}))
+        with pytest.raises(ValueError, match=f"{name} other instead of"):
+            self.complete(self.RUN, tmp_path)
+
+    def test_the_settings_with_the_lowest_loss_are_chosen(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        assert records.choose_settings(SYSTEMS[VASWANI_JAX], tmp_path) == "recipe"
+        for name, loss in (("published", 3.0), ("multi30k", 2.5)):
+            self.write_choice(tmp_path, name, loss)
+        with pytest.raises(ValueError, match="no short run of recipe: run --choose"):
+            records.choose_settings(SYSTEMS["eole"], tmp_path)
+        self.write_choice(tmp_path, "recipe", 2.75)
+        assert records.choose_settings(SYSTEMS["eole"], tmp_path) == "multi30k"
+        records.keep(tmp_path, tmp_path / "kept")
+        losses = {
+            run["settings_name"]: run["curve"][0]["loss"]
+            for run in records.read_choices(tmp_path / "kept").values()
+        }
+        assert losses == {"published": 3.0, "multi30k": 2.5, "recipe": 2.75}
+
+    def write_choice(self, workdir: pathlib.Path, name: str, loss: float) -> None:
+        directory = workdir / records.CHOICE / f"eole-{name}-1"
+        directory.mkdir(parents=True)
+        curve = [{"minutes": 10, "step": 900, "loss": loss, "bleu": 5.0}]
+        record = make_record("eole", settings_name=name, curve=curve, is_trial=True)
+        (directory / records.RECORD).write_text(json.dumps(record))
+
     def write(self, workdir: pathlib.Path, record: dict) -> None:
         (workdir / self.RUN.key).mkdir()
         for name in (records.TRAINING, records.RECORD):
@@ -569,4 +706,5 @@ class TestRecords:
 
     def complete(self, run: records.Run, workdir: pathlib.Path) -> dict:
         paths = {"data": workdir, "workdir": workdir, "venvs": workdir}
-        return records.complete(run, None, **paths, retrain=False)
+        text = types.SimpleNamespace(fingerprint="1f2e")
+        return records.complete(run, text, **paths, retrain=False)

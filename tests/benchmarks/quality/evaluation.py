@@ -49,10 +49,14 @@ class Evaluator:
     run: Callable[[Mapping[str, Any], str], None]
 
     def measure_curve(
-        self, checkpoints: Sequence[Checkpoint], *, minutes: float
+        self,
+        checkpoints: Sequence[Checkpoint],
+        *,
+        minutes: float,
+        num_points: int = CURVE_POINTS,
     ) -> list[dict[str, float]]:
         """Return the loss and the greedy BLEU of single checkpoints over the run."""
-        times = [minutes * n / CURVE_POINTS for n in range(1, CURVE_POINTS + 1)]
+        times = [minutes * n / num_points for n in range(1, num_points + 1)]
         by_step: dict[int, Checkpoint] = {}
         for time in times:
             if any(c.elapsed_seconds <= 60 * time for c in checkpoints):

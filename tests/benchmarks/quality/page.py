@@ -16,6 +16,7 @@ COMMAND = (
     "--workdir=DIR --venvs=DIR --systems=SYSTEM"
 )
 HARDWARE = "2 CPU cores"
+NUM_CORES = 2
 SPEED = ROOT / "docs/results/speed.json"
 SET_NAMES = {"valid": "val", "test": "test"}
 INTRODUCTION = """\
@@ -23,7 +24,10 @@ INTRODUCTION = """\
 
 Each system trains for the same wall time, alone on 2 CPU cores, with the same subwords
 and the model size of [Revisit-MMT's](multi30k.md). The clock begins with the process.
-Where a toolkit publishes no settings for this size, it trains with our learning rates.
+Our settings were chosen before, on val of [this text](multi30k.md). A peer chooses,
+too: by val loss after 10 minutes, among its published settings, those published for
+this model and text with another toolkit, and ours. Each peer has one seed; no test here
+says how another seed would score.
 
 At each time the parameters of the newest checkpoints are averaged; Marian smooths its
 own. All systems search with the same beam. One procedure chooses the number of
@@ -40,8 +44,8 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
     days and workdirs lie.
 
     Raises:
-        ValueError: No run is complete, runs have different lengths, those of ours
-            differ in more than the seed, or trials would go into docs/.
+        ValueError: No run is complete; runs differ in length, text or machine; those
+            of ours differ in more than the seed; or trials would go into docs/.
     """
     folder = path.with_suffix("")
     new_runs = records.all_records(workdir)
@@ -53,9 +57,7 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
     runs = {key: entry["record"] for key, entry in kept.items()}
     if not runs:
         raise ValueError(f"{workdir} has no complete run, nor has {folder / task.name}")
-    kinds = {(run["minutes"], run["most_lines"]) for run in runs.values()}
-    if len(kinds) > 1:
-        raise ValueError(f"{folder} has runs of different lengths or lines: {kinds}")
+    check_comparable(runs)
     our_keys, _ = comparison.split_keys(runs)
     check_equal_settings([runs[key] for key in our_keys])
 
@@ -88,7 +90,30 @@ def _read_content(path: pathlib.Path) -> dict[str, Any]:
     """Return the scores and comparisons of a task, with the records of its runs."""
     kept = records.read_kept(path.with_suffix(""))
     runs = {key: entry["record"] for key, entry in kept.items()}
-    return {"runs": runs, **json.loads(path.read_text())}
+    choices = records.read_choices(path.with_suffix(""))
+    return {"runs": runs, "choices": choices, **json.loads(path.read_text())}
+
+
+def check_comparable(runs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse runs of different lengths, texts or machines.
+
+    Raises:
+        ValueError: Two runs differ, or their machine has another number of cores than
+            the page says.
+    """
+    first_key, first = next(iter(runs.items()))
+    for key, run in runs.items():
+        for name in ("minutes", "most_lines", "text", "machine"):
+            if run[name] != first[name]:
+                raise ValueError(
+                    f"{key} and {first_key} differ in {name}: {run[name]} and "
+                    f"{first[name]}"
+                )
+    if first["machine"]["cores"] != NUM_CORES:
+        raise ValueError(
+            f"{first_key} had {first['machine']['cores']} cores; the page is of "
+            f"{NUM_CORES}"
+        )
 
 
 def check_equal_settings(runs: Sequence[Mapping[str, Any]]) -> None:
@@ -99,7 +124,7 @@ def check_equal_settings(runs: Sequence[Mapping[str, Any]]) -> None:
     """
     for run in runs[1:]:
         first, other = (
-            {**r["setup"].get("config", {}), "seed": 0, "commit": r["commit"]}
+            {**r["setup"].get("config", {}), "seed": 0, "code": r["code"]}
             for r in (runs[0], run)
         )
         names = sorted(n for n in first | other if first.get(n) != other.get(n))
@@ -122,6 +147,7 @@ def to_measurements(
         for table, description in (
             ("scores", "BLEU with the 95 % interval of a bootstrap"),
             ("differences", "BLEU of ours minus the peer's; a star: p < 0.05"),
+            ("choices", "Val loss after the short run with each settings"),
             ("runs", "Updates, rates, choices and loads"),
         ):
             columns, rows = tables[table]
@@ -152,6 +178,7 @@ def tabulate(content: Mapping[str, Any], *, speed: Any) -> dict[str, Table]:
     return {
         "scores": tabulate_scores(content, minutes),
         "differences": tabulate_differences(content, minutes),
+        "choices": tabulate_choices(content),
         "runs": tabulate_runs(content, speed=speed),
     }
 
@@ -189,6 +216,12 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
             tables["differences"],
             summarize_differences(content),
         ]
+    if content["choices"]:
+        parts += [
+            "The settings of each peer, with the val loss after the short run; the "
+            "lowest was chosen:\n",
+            tables["choices"],
+        ]
     parts += [
         "How each system ran. The expected rate is that of an update in "
         "[speed](speed.md), without padding. Each evaluation uses the newest "
@@ -222,8 +255,8 @@ def format_label(run: Mapping[str, Any]) -> str:
     """Return the name of a run in a table."""
     if run["system"] == systems.VASWANI_JAX:
         return f"{run['title']}, seed {run['seed']}"
-    is_default = run["settings_name"] == SYSTEMS[run["system"]].default_settings_name
-    return run["title"] + ("" if is_default else f", {run['settings_name']} settings")
+    is_only = len(SYSTEMS[run["system"]].settings) == 1
+    return run["title"] + ("" if is_only else f", {run['settings_name']} settings")
 
 
 def tabulate_scores(content: Mapping[str, Any], minutes: Sequence[float]) -> Table:
@@ -267,9 +300,42 @@ def tabulate_differences(content: Mapping[str, Any], minutes: Sequence[float]) -
     )
 
 
+def tabulate_choices(content: Mapping[str, Any]) -> Table:
+    """Return the table of the peers' settings; a star marks the chosen ones."""
+    choices = sorted(
+        content["choices"].values(),
+        key=lambda run: (run["title"], run["curve"][-1]["loss"]),
+    )
+    best = {run["title"]: run for run in reversed(choices)}
+    return (
+        ["system", "settings", "name", "updates", "val loss", "date"],
+        [
+            [
+                run["title"],
+                run["settings"],
+                run["settings_name"] + (" *" if run is best[run["title"]] else ""),
+                f"{run['curve'][-1]['step']:,}",
+                f"{run['curve'][-1]['loss']:.3f}",
+                run["started"][:10],
+            ]
+            for run in choices
+        ],
+    )
+
+
 def summarize_differences(content: Mapping[str, Any]) -> str:
-    """Return a sentence that counts the comparisons in which ours is ahead."""
-    entries = content["comparisons"]
+    """Return a sentence for each time that counts the comparisons won by ours."""
+    times = sorted({entry["minutes"] for entry in content["comparisons"]})
+    return "".join(
+        f"- {time:g} minutes: "
+        + _count_differences(
+            [e for e in content["comparisons"] if e["minutes"] == time]
+        )
+        for time in times
+    )
+
+
+def _count_differences(entries: Sequence[Mapping[str, Any]]) -> str:
     better = [entry for entry in entries if entry["difference"] > 0]
     significantly_better = [entry for entry in better if entry["is_significant"]]
     significantly_worse = [
@@ -319,12 +385,12 @@ def tabulate_runs(content: Mapping[str, Any], *, speed: Any) -> Table:
 
 
 def format_settings(content: Mapping[str, Any]) -> str:
-    """Return a line for each system and settings, with the values that differ."""
+    """Return a line for each system and settings, as its runs have recorded them."""
     lines = {}
     for run in content["runs"].values():
         system = SYSTEMS[run["system"]]
         lines[system.name, run["settings_name"]] = (
-            f"- {system.title}: {system.settings[run['settings_name']]}; "
+            f"- {system.title}: {run['settings']}; "
             f"average: {system.average}; penalty {system.penalty}.\n"
         )
     return "".join(lines.values())

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import gzip
+import hashlib
 import json
 import os
 import pathlib
@@ -16,17 +17,19 @@ from typing import Any
 
 from tests.benchmarks.quality import clock, evaluation, tasks
 from tests.benchmarks.quality.clock import ROOT, Checkpoint
-from tests.benchmarks.quality.systems import FOLDER, VASWANI_JAX, System
+from tests.benchmarks.quality.systems import FOLDER, VASWANI_JAX, Setting, System
 from tests.benchmarks.quality.tasks import SPLITS, Task
 from tests.benchmarks.quality.text import Text, read_lines
 
 TRAINING, RECORD = "training.json", "record.json"
+# In a workdir: the short runs that choose each peer's settings.
+CHOICE = "choice"
 # A run with its outputs, for pages that are written where its workdir is not.
 KEPT = ".json.gz"
 # All settings of a run of ours.
 OUR_CONFIG = "run/config.json"
-# A run depends on these; a commit with changes in them is marked.
-SOURCES = ("vaswani_jax", "configs", "tests/benchmarks")
+# A run of ours depends on these.
+SOURCES = ("vaswani_jax", "configs")
 LOGGED_POINTS = 200
 
 
@@ -42,6 +45,7 @@ class Run:
         minutes: The training time.
         checkpoint_every: Updates between checkpoints of ours.
         most_lines: Lines of the held-out sets to translate; None for all.
+        is_choice: Whether it is a short run, one for each settings of a system.
     """
 
     task: Task
@@ -51,6 +55,12 @@ class Run:
     minutes: float
     checkpoint_every: int
     most_lines: int | None
+    is_choice: bool = False
+
+    @property
+    def setting(self) -> Setting:
+        """Its settings in words, with their learning rates."""
+        return self.system.settings[self.settings_name]
 
     @property
     def is_trial(self) -> bool:
@@ -61,10 +71,12 @@ class Run:
             or self.most_lines is not None
         )
 
-    @property
-    def description(self) -> dict[str, Any]:
-        """The values that a recorded run must share."""
+    def describe(self, text: Text) -> dict[str, Any]:
+        """Return the values that a recorded run must share."""
         return {
+            "settings": self.setting.words,
+            "text": text.fingerprint,
+            "code": fingerprint_code(self.system),
             "task": self.task.name,
             "minutes": self.minutes,
             "checkpoint_every": self.checkpoint_every,
@@ -106,7 +118,8 @@ def complete(
         clock.check_ended(directory / "training.log")
         shutil.rmtree(directory, ignore_errors=True)
     if (directory / TRAINING).exists():
-        _check_same(run, json.loads((directory / TRAINING).read_text()), directory)
+        recorded = json.loads((directory / TRAINING).read_text())
+        _check_same(run.describe(text), recorded, directory)
     if (directory / RECORD).exists():
         return json.loads((directory / RECORD).read_text())
     python = run.system.python(venvs, sys.executable)
@@ -125,7 +138,8 @@ def complete(
     )
     script = str(FOLDER / run.system.worker)
     if not (directory / TRAINING).exists():
-        _train(run, directory, [python, script, json.dumps({**job, "action": "train"})])
+        command = [python, script, json.dumps({**job, "action": "train"})]
+        _train(run, directory, command, text=text)
     training = json.loads((directory / TRAINING).read_text())
     if train_only:
         return {**training, "evaluations": []}
@@ -147,9 +161,13 @@ def complete(
         f"evaluation.{minutes:g}": lambda minutes=minutes: evaluator.evaluate(
             checkpoints, minutes=minutes
         )
-        for minutes in run.evaluation_minutes
+        for minutes in ([] if run.is_choice else run.evaluation_minutes)
     }
-    parts["curve"] = lambda: evaluator.measure_curve(checkpoints, minutes=run.minutes)
+    parts["curve"] = lambda: evaluator.measure_curve(
+        checkpoints,
+        minutes=run.minutes,
+        num_points=1 if run.is_choice else evaluation.CURVE_POINTS,
+    )
     for name, compute in parts.items():
         path = directory / f"{name}.part.json"
         if not path.exists():
@@ -168,11 +186,49 @@ def complete(
     return record
 
 
-def _check_same(run: Run, recorded: Mapping[str, Any], directory: pathlib.Path) -> None:
+def choose_settings(system: System, workdir: pathlib.Path) -> str:
+    """Return the name of the settings with the lowest validation loss in short runs.
+
+    Raises:
+        ValueError: Settings of several have no short run.
+    """
+    names = list(system.settings)
+    if len(names) == 1:
+        return names[0]
+    losses = {
+        record["settings_name"]: record["curve"][-1]["loss"]
+        for record in all_records(workdir / CHOICE).values()
+        if record["system"] == system.name
+    }
+    if missing := [name for name in names if name not in losses]:
+        raise ValueError(
+            f"{system.name} has {', '.join(names)}, and no short run of "
+            f"{', '.join(missing)}: run --choose first, or name --settings"
+        )
+    return min(names, key=lambda name: losses[name])
+
+
+def fingerprint_code(system: System) -> str:
+    """Return the first digits of the SHA-256 of the code that a run executes."""
+    files = [FOLDER / system.worker]
+    if system.name == VASWANI_JAX:
+        for folder in SOURCES:
+            files += sorted((ROOT / folder).rglob("*.py"))
+    digest = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(ROOT)} {len(content)} ".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _check_same(
+    described: Mapping[str, Any], recorded: Mapping[str, Any], directory: pathlib.Path
+) -> None:
     differences = [
-        f"{name} {recorded[name]} instead of {value}"
-        for name, value in run.description.items()
-        if recorded[name] != value
+        f"{name} {recorded.get(name)} instead of {value}"
+        for name, value in described.items()
+        if recorded.get(name) != value
     ]
     if differences:
         raise ValueError(
@@ -181,13 +237,16 @@ def _check_same(run: Run, recorded: Mapping[str, Any], directory: pathlib.Path) 
         )
 
 
-def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
+def _train(
+    run: Run, directory: pathlib.Path, command: Sequence[str], *, text: Text
+) -> None:
     """Train for the minutes of the run; record checkpoints, progress and load.
 
     Raises:
-        RuntimeError: The program ends before its time is over, or has no checkpoint at
-            the first evaluation.
+        RuntimeError: The program ends before its time is over, has no checkpoint at
+            the first evaluation, or logs learning rates that its settings do not have.
     """
+    description = run.describe(text)
     log = directory / "training.log"
     clock.check_ended(log)
     shutil.rmtree(directory, ignore_errors=True)
@@ -200,11 +259,13 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
         environment=run.system.environment,
     )
     progress = run.system.parse(clock.read_log(log))
+    if wrong_rate := run.setting.find_wrong_rate(progress):
+        raise RuntimeError(f"{run.key} logged {wrong_rate}: {log}")
     checkpoints = clock.find_checkpoints(
         run.system.find_checkpoints(directory), start=timed.start
     )
     in_time = [c for c in checkpoints if c.elapsed_seconds <= 60 * run.minutes]
-    first = run.evaluation_minutes[0]
+    first = run.minutes if run.is_choice else run.evaluation_minutes[0]
     if not any(c.elapsed_seconds <= 60 * first for c in in_time):
         raise RuntimeError(
             f"{run.key} has no checkpoint within {first:g} minutes: {log}"
@@ -224,7 +285,7 @@ def _train(run: Run, directory: pathlib.Path, command: Sequence[str]) -> None:
         {
             "system": run.system.name,
             "title": run.system.title,
-            **run.description,
+            **description,
             "settings_name": run.settings_name,
             "seed": run.seed,
             "started": datetime.datetime.fromtimestamp(
@@ -280,8 +341,16 @@ def all_records(workdir: pathlib.Path) -> dict[str, dict[str, Any]]:
 
 
 def keep(workdir: pathlib.Path, folder: pathlib.Path) -> None:
-    """Write each complete run, with its outputs, into one file of a folder."""
+    """Write each complete run, with its outputs, into one file of a folder.
+
+    The short runs of a workdir go into its `choice.json`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    choices = read_choices(folder)
+    for key, record in all_records(workdir / CHOICE).items():
+        choices[key] = without_directories(record)
+    if choices:
+        write_json(folder / f"{CHOICE}.json", choices)
     for key, record in all_records(workdir).items():
         outputs = [
             {
@@ -294,6 +363,12 @@ def keep(workdir: pathlib.Path, folder: pathlib.Path) -> None:
         data = json.dumps(content, ensure_ascii=False).encode()
         # Without a time, the same run is the same bytes.
         (folder / f"{key}{KEPT}").write_bytes(gzip.compress(data, mtime=0))
+
+
+def read_choices(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Return the short runs that `keep` has written, by their keys."""
+    path = folder / f"{CHOICE}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def read_kept(folder: pathlib.Path) -> dict[str, dict[str, Any]]:

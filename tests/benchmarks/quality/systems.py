@@ -19,6 +19,7 @@ A worker is a program of a system's environment. It reads a job, JSON of these k
 
 import dataclasses
 import json
+import math
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +30,9 @@ FOLDER = pathlib.Path(__file__).parent
 BATCH_TOKENS = 4096
 THREADS = 2
 VASWANI_JAX = "vaswani_jax"
-SCHEDULE = "our rates: inverse square root, 0.0022 after 1,000 updates"
+# Early rates are too small for the digits of a log.
+FIRST_CHECKED_STEP = 100
+RATE_TOLERANCE = 0.05
 THREAD_VARIABLES = {
     name: str(THREADS) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 }
@@ -37,12 +40,68 @@ THREAD_VARIABLES = {
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """A line of a log: the training loss, and target tokens a second."""
+    """A line of a log: the training loss, target tokens a second, the learning rate."""
 
     elapsed_seconds: float
     step: int
     loss: float
     tokens_per_second: float
+    learning_rate: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """Settings of a worker in words, and their schedule: an inverse square root.
+
+    Attributes:
+        description: Layer norms, dropout, and where the settings come from.
+        peak_rate: The highest learning rate.
+        warmup_steps: Updates until then.
+    """
+
+    description: str
+    peak_rate: float
+    warmup_steps: int
+
+    @property
+    def words(self) -> str:
+        """The settings as the page has them."""
+        return (
+            f"{self.description}; learning rate {self.peak_rate:.4g} after "
+            f"{self.warmup_steps:,} updates, then its inverse square root"
+        )
+
+    def learning_rate(self, step: int) -> float:
+        """Return the learning rate of an update.
+
+        >>> [Setting("", 0.8, 100).learning_rate(step) for step in (50, 100, 400)]
+        [0.4, 0.8, 0.4]
+        """
+        warmup = self.warmup_steps
+        return self.peak_rate * min(step / warmup, math.sqrt(warmup / step))
+
+    def find_wrong_rate(self, progress: Iterable[Progress]) -> str:
+        """Return the first logged learning rate that is not this schedule's, or ""."""
+        for point in progress:
+            rate = point.learning_rate
+            if rate is None or point.step < FIRST_CHECKED_STEP:
+                continue
+            expected = self.learning_rate(point.step)
+            if abs(rate - expected) > RATE_TOLERANCE * expected:
+                return (
+                    f"learning rate {rate:.3g} at update {point.step:,}; its settings "
+                    f"say {expected:.3g}"
+                )
+        return ""
+
+
+def _multi30k(layer_norms: str) -> Setting:
+    """Return the settings published for this model on this text, of another toolkit."""
+    return Setting(f"{layer_norms}; dropout 0.3; the rates of Revisit-MMT", 0.005, 2000)
+
+
+def _ours(layer_norms: str) -> Setting:
+    return Setting(f"{layer_norms}; our rates", 0.8 * 128**-0.5 * 1000**-0.5, 1000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +114,7 @@ class System:
         venv: Its environment in the directory of all; "" for ours.
         worker: The program that runs it.
         environment: Variables of its best allocator and of its threads.
-        settings: The settings of its worker in words, the default first.
+        settings: The settings of its worker by their names.
         checkpoint_glob: The paths of its checkpoints in the run's directory.
         checkpoint_name: A regular expression of their names; its group is the step.
         counts: How many checkpoints may be averaged; 1 alone if it averages by itself.
@@ -73,7 +132,7 @@ class System:
     venv: str
     worker: str
     environment: Mapping[str, str]
-    settings: Mapping[str, str]
+    settings: Mapping[str, Setting]
     checkpoint_glob: str
     checkpoint_name: str
     counts: tuple[int, ...]
@@ -82,11 +141,6 @@ class System:
     average: str
     speed_name: str
     checkpoint_interval_factor: float = 1.0
-
-    @property
-    def default_settings_name(self) -> str:
-        """The name of its first settings."""
-        return next(iter(self.settings))
 
     def python(self, venvs: pathlib.Path, default: str) -> str:
         """Return the interpreter that runs the worker."""
@@ -108,7 +162,7 @@ def _number(text: str) -> float:
 def _parser(
     pattern: str,
 ) -> Callable[[Iterable[tuple[float, str]]], list[Progress]]:
-    """Return a function that parses lines with a step, a loss and a rate."""
+    """Return a function that parses lines with a step, a loss and two rates."""
     compiled = re.compile(pattern)
 
     def parse(lines: Iterable[tuple[float, str]]) -> list[Progress]:
@@ -121,6 +175,7 @@ def _parser(
                 step=int(_number(match["step"])),
                 loss=_number(match["loss"]),
                 tokens_per_second=_number(match["rate"]),
+                learning_rate=float(match["lr"]) if match["lr"] else None,
             )
             for elapsed_seconds, match in matches
             if match
@@ -141,7 +196,11 @@ def parse_counts(lines: Iterable[tuple[float, str]]) -> list[Progress]:
                 last = (elapsed_seconds, tokens)
                 result.append(
                     Progress(
-                        elapsed_seconds, record["step"], float(record["loss"]), rate
+                        elapsed_seconds=elapsed_seconds,
+                        step=record["step"],
+                        loss=float(record["loss"]),
+                        tokens_per_second=rate,
+                        learning_rate=record.get("learning_rate"),
                     )
                 )
     return result
@@ -156,13 +215,13 @@ SYSTEMS = {
             venv="",
             worker="worker_vaswani_jax.py",
             environment={},  # It sets its own allocator and threads.
-            settings={"recipe": f"post-norm; the recipe as it stands; {SCHEDULE}"},
+            settings={"recipe": _ours("post-norm; the recipe as it stands")},
             checkpoint_glob="run/checkpoints/*",
             checkpoint_name=r"(\d+)",
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
-                r"step (?P<step>[\d,]+) of .* loss (?P<loss>[\d.]+) .* "
-                r"(?P<rate>[\d,]+) target tokens/s"
+                r"step (?P<step>[\d,]+) of .* loss (?P<loss>[\d.]+) .*"
+                r" lr (?P<lr>\S+) .* (?P<rate>[\d,]+) target tokens/s"
             ),
             penalty="log P / ((5 + length) / 6)^alpha",
             average="`vaswani average`",
@@ -175,17 +234,18 @@ SYSTEMS = {
             worker="worker_joeynmt.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
             settings={
-                "recipe": "pre-norm; dropout 0.3, of attention and hidden units too; "
-                f"{SCHEDULE}",
-                "published": "pre-norm; dropout 0.3; the rates of its IWSLT14 model: "
-                "inverse square root, 0.0005 after 4,000 updates",
+                "published": Setting(
+                    "pre-norm; dropout 0.3; its IWSLT14 model's", 0.0005, 4000
+                ),
+                "multi30k": _multi30k("pre-norm"),
+                "recipe": _ours("pre-norm; dropout 0.3"),
             },
             checkpoint_glob="model/*.ckpt",
             checkpoint_name=r"(\d+)\.ckpt",
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
                 r"Step: +(?P<step>\d+), Batch Loss: +(?P<loss>[\d.]+), .*"
-                r"Tokens per Sec: +(?P<rate>[\d,.]+),"
+                r"Tokens per Sec: +(?P<rate>[\d,.]+), Lr: (?P<lr>[\d.e-]+)"
             ),
             penalty="log P / ((5 + length) / 6)^alpha",
             average="the mean of parameters, as scripts/average_checkpoints.py has it",
@@ -200,9 +260,9 @@ SYSTEMS = {
             worker="worker_transformers.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
             settings={
-                "recipe": f"post-norm; dropout 0.3; {SCHEDULE}",
-                "lower_rate": "post-norm; dropout 0.3; inverse square root, 0.0005 "
-                "after 4,000 updates",
+                "multi30k": _multi30k("post-norm"),
+                "lower_rate": Setting("post-norm; dropout 0.3", 0.0005, 4000),
+                "recipe": _ours("post-norm; dropout 0.3"),
             },
             checkpoint_glob="checkpoint-*",
             checkpoint_name=r"checkpoint-(\d+)",
@@ -219,16 +279,20 @@ SYSTEMS = {
             worker="worker_eole.py",
             environment={**KEEP_MEMORY, **THREAD_VARIABLES},
             settings={
-                "recipe": f"pre-norm; dropout 0.3; {SCHEDULE}",
-                "published": "pre-norm; dropout 0.1; the rates of its WMT17 recipe: "
-                "inverse square root, 0.0028 after 4,000 updates",
+                "published": Setting(
+                    "pre-norm; dropout 0.1; its WMT17 recipe's",
+                    2 * 128**-0.5 * 4000**-0.5,
+                    4000,
+                ),
+                "multi30k": _multi30k("pre-norm"),
+                "recipe": _ours("pre-norm; dropout 0.3"),
             },
             checkpoint_glob="model/step_*",
             checkpoint_name=r"step_(\d+)",
             counts=(1, 4, 8, 16, 32),
             parse=_parser(
                 r"Step +(?P<step>\d+)/.* xent: +(?P<loss>[\d.]+);.* "
-                r"\d+ */ *(?P<rate>\d+) tok/s"
+                r"lr: (?P<lr>[\d.e-]+);.* \d+ */ *(?P<rate>\d+) tok/s"
             ),
             penalty="log P / ((5 + length) / 6)^alpha (`wu`)",
             average="the mean of parameters",
@@ -243,17 +307,21 @@ SYSTEMS = {
             # each (docs/results/speed.md).
             environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
             settings={
-                "recipe": f"post-norm; dropout 0.3; {SCHEDULE}",
-                "published": "post-norm; dropout 0.1; the rates of `--task "
-                "transformer-base`: inverse square root, 0.0003 after 16,000 updates",
-                "prenorm": f"pre-norm; dropout 0.3; {SCHEDULE}",
+                "published": Setting(
+                    "post-norm; dropout 0.1; of `--task transformer-base`",
+                    0.0003,
+                    16000,
+                ),
+                "multi30k": _multi30k("post-norm"),
+                "recipe": _ours("post-norm; dropout 0.3"),
+                "prenorm": _ours("pre-norm; dropout 0.3"),
             },
             checkpoint_glob="model.iter*.npz",
             checkpoint_name=r"model\.iter(\d+)\.npz",
             counts=(1,),
             parse=_parser(
                 r"Up\. (?P<step>[\d,]+) : .*Cost (?P<loss>[\d.]+) .* "
-                r"(?P<rate>[\d.]+) words/s"
+                r"(?P<rate>[\d.]+) words/s(?:.* L\.r\. (?P<lr>[\d.e-]+))?"
             ),
             penalty="log P / length^alpha",
             average="its exponential smoothing",

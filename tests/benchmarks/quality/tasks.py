@@ -15,6 +15,8 @@ class Task:
         name: Its name on the command line.
         preset: Our recipe.
         minutes: The training time in minutes; a shorter run is a trial.
+        choice_minutes: The training time with each of a peer's settings, of which the
+            one with the lowest validation loss is chosen.
         evaluation_minutes: The minutes at which all systems are evaluated.
         beam: The beam size of all searches.
         checkpoint_every: Updates between checkpoints of ours, as in our recipe.
@@ -27,6 +29,7 @@ class Task:
     name: str
     preset: str
     minutes: float
+    choice_minutes: float
     evaluation_minutes: tuple[float, ...]
     beam: int
     checkpoint_every: int
@@ -49,6 +52,7 @@ MULTI30K = Task(
     name="multi30k",
     preset="multi30k_ende",
     minutes=80,
+    choice_minutes=10,
     evaluation_minutes=(20, 40, 80),
     beam=10,
     checkpoint_every=125,
@@ -60,6 +64,7 @@ TATOEBA = Task(
     name="tatoeba",
     preset="own_text:small",
     minutes=60,
+    choice_minutes=10,
     evaluation_minutes=(20, 40, 60),
     beam=4,
     checkpoint_every=250,

@@ -6,6 +6,8 @@ vocabulary joins their outputs and our own.
 """
 
 import dataclasses
+import functools
+import hashlib
 import pathlib
 import subprocess
 import sys
@@ -43,6 +45,21 @@ class Text:
     sources: dict[str, list[str]]
     references: dict[str, list[str]]
     data: DataConfig
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """The first 16 digits of the SHA-256 of all subwords and words."""
+        digest = hashlib.sha256()
+        files = [
+            *(self.path(split, side) for split in ("train", *SPLITS) for side in SIDES),
+            *(self.words(split, side) for split in SPLITS for side in SIDES),
+            self.directory / "vocabulary.txt",
+        ]
+        for file in files:
+            content = file.read_bytes()
+            digest.update(f"{file.name} {len(content)} ".encode())
+            digest.update(content)
+        return digest.hexdigest()[:16]
 
     def path(self, split: str, side: str) -> pathlib.Path:
         """Return the file of subwords of one side of "train", "valid" or "test"."""

@@ -37,7 +37,14 @@ RECIPE = {
     "dropout": [0.3],
     "attention_dropout": [0.0],
 }
-SETTINGS = {"published": PUBLISHED, "recipe": RECIPE}
+# github.com/LividWo/Revisit-MMT/blob/29bf6b57c832/README-baseline.md: for this model on
+# Multi30k, with fairseq.
+MULTI30K = {
+    **RECIPE,
+    "learning_rate": 0.005 * (128 * 2000) ** 0.5,
+    "warmup_steps": 2000,
+}
+SETTINGS = {"published": PUBLISHED, "multi30k": MULTI30K, "recipe": RECIPE}
 
 
 def make_configuration(job: dict) -> dict:
@@ -77,7 +84,7 @@ def make_configuration(job: dict) -> dict:
             "accum_count": [1],
             "accum_steps": [0],
             # All pairs; a worker would take a core of the two from the updates.
-            "bucket_size": 32_768,
+            "bucket_size": 200_000,
             "num_workers": 0,
             "gpu_ranks": [],
             "world_size": 1,

@@ -37,7 +37,10 @@ RECIPE = {
     "learning_rate_warmup": 1000,
     "embedding_dropout": 0.3,
 }
-SETTINGS = {"published": PUBLISHED, "recipe": RECIPE}
+# github.com/LividWo/Revisit-MMT/blob/29bf6b57c832/README-baseline.md: for this model on
+# Multi30k, with fairseq.
+MULTI30K = {**RECIPE, "learning_rate": 0.005, "learning_rate_warmup": 2000}
+SETTINGS = {"published": PUBLISHED, "multi30k": MULTI30K, "recipe": RECIPE}
 
 
 def make_configuration(job: dict) -> dict:

@@ -53,7 +53,20 @@ PRENORM = {
     "transformer-postprocess": "da",
     "transformer-postprocess-top": "n",
 }
-SETTINGS = {"published": PUBLISHED, "recipe": RECIPE, "prenorm": PRENORM}
+# github.com/LividWo/Revisit-MMT/blob/29bf6b57c832/README-baseline.md: for this model on
+# Multi30k, with fairseq.
+MULTI30K = {
+    **RECIPE,
+    "learn-rate": 0.005,
+    "lr-warmup": 2000,
+    "lr-decay-inv-sqrt": 2000,
+}
+SETTINGS = {
+    "published": PUBLISHED,
+    "multi30k": MULTI30K,
+    "recipe": RECIPE,
+    "prenorm": PRENORM,
+}
 
 
 def train(job: dict) -> None:
@@ -70,6 +83,7 @@ def train(job: dict) -> None:
         "after": "0e",
         "save-freq": f"{job['checkpoint_every']}u",
         "disp-freq": f"{job['log_every']}u",
+        "lr-report": True,
         "keep-best": False,
         "shuffle-in-ram": True,
         "cpu-threads": job["threads"],

@@ -31,9 +31,12 @@ RECIPE = {
     "optim": "adamw_torch_fused",
 }
 SETTINGS = {
-    "recipe": RECIPE,
+    # github.com/LividWo/Revisit-MMT/blob/29bf6b57c832/README-baseline.md: for this
+    # model on Multi30k, with fairseq.
+    "multi30k": {**RECIPE, "learning_rate": 0.005, "warmup_steps": 2000},
     # If the loss stalls: post-norm models can need lower rates, longer warm-up.
     "lower_rate": {**RECIPE, "learning_rate": 0.0005, "warmup_steps": 4000},
+    "recipe": RECIPE,
 }
 
 
