@@ -301,6 +301,31 @@ def test_different_references_are_refused_with_both_named(
         comparer.compare_systems(runs)
 
 
+def test_different_sources_of_equal_references_are_refused(
+    make_run: Any, tmp_path: pathlib.Path
+) -> None:
+    folder = tmp_path / "text"
+    folder.mkdir()
+    other_source = [*SOURCE[:4], "une autre ligne", *SOURCE[5:]]
+    for name, source, target in (
+        ("train", TRAINING, TRAINING),
+        ("test", other_source, REFERENCES),
+    ):
+        write(folder / f"{name}.source", source)
+        write(folder / f"{name}.target", target)
+    prepared.open_or_prepare(run_settings(folder), folder / "data", rebuild=False)
+    changes = {"data.directory": str(folder / "data")}
+    runs = [make_run("a", OUTPUTS), make_run("b", OTHERS, settings_changes=changes)]
+    with pytest.raises(
+        ValueError,
+        match=r"^a and b have different source lines, first line 5: .* and 'une autre",
+    ):
+        comparer.compare_systems(runs)
+    source = write(tmp_path / "s", SOURCE)
+    references = write(tmp_path / "refs", REFERENCES)
+    assert comparer.compare_systems(runs, source=source, references=references)
+
+
 def test_different_signatures_are_refused_with_both_named(make_run: Any) -> None:
     changes = {"data.lowercase_scores": True}
     runs = [make_run("a", OUTPUTS), make_run("b", OTHERS, settings_changes=changes)]

@@ -91,7 +91,10 @@ def check_flags() -> None:
             f"name 2 to {comparison.MAX_SYSTEMS} systems, got {len(SYSTEMS.value)}"
         )
     if bool(SOURCE.value) != bool(REFERENCES.value):
-        raise ValueError("--source and --references need each other")
+        raise ValueError(
+            f"--source={SOURCE.value or ''} and --references={REFERENCES.value or ''}: "
+            "give both or neither"
+        )
     for name in OUTPUT.value:
         page_file.check_ending(
             pathlib.Path(name), name="--output", endings=comparison_page.ENDINGS

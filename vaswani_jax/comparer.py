@@ -273,7 +273,7 @@ def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
     """Return the text that all runs share.
 
     Raises:
-        ValueError: No run has it, or two have different references.
+        ValueError: No run has it, or two have different references or sources.
     """
     texts = {run.name: text for run in runs if (text := run.text(split)) is not None}
     if not texts:
@@ -296,6 +296,19 @@ def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
                 f"{len(first.references):,} lines, sha256 {first.checksum}, and "
                 f"{len(text.references):,} lines, sha256 {text.checksum}; compare "
                 "outputs of one text, --source and --references name it"
+            )
+        if text.source != first.source:
+            number, (ours, theirs) = next(
+                (number, lines)
+                for number, lines in enumerate(
+                    zip(first.source, text.source, strict=True), start=1
+                )
+                if lines[0] != lines[1]
+            )
+            raise ValueError(
+                f"{first_name} and {name} have different source lines, first line "
+                f"{number}: {ours[:60]!r} and {theirs[:60]!r}; --source and "
+                "--references name the lines for all"
             )
     return first
 

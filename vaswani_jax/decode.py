@@ -72,10 +72,12 @@ GLOSSARY = path_flags.define_path(
 PLACEHOLDERS = flags.DEFINE_string(
     "placeholders",
     None,
-    "A regular expression: translations keep what it matches in their lines.",
+    "A regular expression of Python. Each translation has every match in its line.",
 )
 ALIGNMENTS = path_flags.define_path(
-    "alignments", "", "A file to write: source-target words, in Pharaoh's format."
+    "alignments",
+    "",
+    "The file to write: word alignments, pairs source-target in Pharaoh's format.",
 )
 ATTENTION = path_flags.define_path(
     "attention",
@@ -83,7 +85,10 @@ ATTENTION = path_flags.define_path(
     "An .npz to write: the attention of each line, of all layers and heads.",
 )
 ALIGNING_LAYER = flags.DEFINE_integer(
-    "aligning_layer", None, "Decoder layer, from 1; the last but one by default."
+    "aligning_layer",
+    None,
+    "The decoder layer whose attention aligns words, from 1. By default the last but "
+    "one.",
 )
 MBR = flags.DEFINE_enum(
     *("mbr", None, minimum_bayes_risk.GAINS),
@@ -115,7 +120,9 @@ REVERSE_WEIGHT = flags.DEFINE_float(
     "reverse_weight", 1.0, "The weight of the scores of --rerank_reverse."
 )
 LENGTH_REWARD = flags.DEFINE_float(
-    "length_reward", 0.0, "Rerank with this many nats for each subword."
+    "length_reward",
+    0.0,
+    "Rerank: add this many nats per subword to a candidate's score.",
 )
 SCORE = flags.DEFINE_bool("score", False, "Score the lines of --target instead.")
 TARGET = path_flags.define_path("target", None, "A file: the outputs to score.")
@@ -238,17 +245,27 @@ def _check_weights() -> None:
 
 
 def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
-    if SCORE.value != bool(TARGET.value):
-        raise ValueError("--score and --target go together")
-    conflicting = (
-        *(PREFIX.value, ALIGNMENTS.value, ATTENTION.value, TOKEN_SCORES.value),
-        *(ALIGNING_LAYER.value, NUM_HYPOTHESES.value > 1, search.sampling),
-        *(TOKENIZE.value, MBR.value, _is_reranked()),
-        *(CONSTRAINTS.value, GLOSSARY.value, PLACEHOLDERS.value),
-    )
+    if SCORE.value and not TARGET.value:
+        raise ValueError("--score needs --target=FILE, the translations to score")
+    if TARGET.value and not SCORE.value:
+        raise ValueError(f"--target={TARGET.value} needs --score")
+    conflicting = {
+        f"--{flag.name}": flag.value
+        for flag in (
+            *(PREFIX, ALIGNMENTS, ATTENTION, TOKEN_SCORES, ALIGNING_LAYER, TOKENIZE),
+            *(MBR, RERANK_WITH, RERANK_REVERSE, LENGTH_REWARD),
+            *(CONSTRAINTS, GLOSSARY, PLACEHOLDERS),
+        )
+    }
+    conflicting["--num_hypotheses"] = NUM_HYPOTHESES.value > 1
+    conflicting["--config.search.sampling"] = search.sampling
     _check_weights()
-    if SCORE.value and any(conflicting):
-        raise ValueError("--score takes --target, --format and the models alone")
+    for name, is_set in conflicting.items():
+        if SCORE.value and is_set:
+            raise ValueError(
+                "--score takes --target, --format and the models alone: leave out "
+                f"{name}"
+            )
     return decode_job.DecodeOptions(
         form=FORMAT.value or ("tsv" if NUM_HYPOTHESES.value > 1 else "text"),
         num_hypotheses=NUM_HYPOTHESES.value,

@@ -20,8 +20,8 @@ CHECKPOINT = run_flags.define_checkpoint()
 SPLIT = flags.DEFINE_multi_string(
     "split",
     ["test"],
-    "Which text to score: valid, test, or the files SOURCE,REFERENCES or "
-    "NAME=SOURCE,REFERENCES; may be given several times.",
+    "The text to score: valid, test, or files SOURCE,REFERENCES or "
+    "NAME=SOURCE,REFERENCES. Repeat the flag for several.",
 )
 SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bound=0)
 
@@ -38,8 +38,8 @@ def main() -> None:
     texts = {test_set.name: test_set.read() for test_set in sets if test_set.source}
     if texts and settings.data.source == "treebank":
         raise ValueError(
-            "--split of a parser is valid or test; `vaswani evaluate-trees` scores "
-            "trees in files"
+            f"--split={next(iter(texts))}: a parser scores valid and test only; "
+            "`vaswani evaluate-trees` scores trees in files"
         )
     workdir = None
     if tensor_file.is_tensor_file(WORKDIR.value):
@@ -73,7 +73,7 @@ def main() -> None:
             translator,
             data,
             split=test_set.name,
-            selected=CHECKPOINT.value,
+            checkpoint_name=CHECKPOINT.value,
             workdir=workdir,
             text=texts.get(test_set.name),
         )

@@ -317,16 +317,14 @@ def test_the_words_of_japanese_are_mecabs(monkeypatch):
         (
             {"target_locale": "en"},
             ["你好", "你好吗", "ok"],
-            "2 of 3 references are written without spaces, which "
-            "config.data.target_locale=en does not say (tok:zh): BLEU counts their "
-            "characters",
+            "2 of 3 references have no spaces, but config.data.target_locale=en is a "
+            "language with spaces (tok:zh): BLEU counts characters",
         ),
         (
             {"target_locale": "de"},
             ["Guten Tag", "Wort", "สวัสดี"],
-            "1 of 3 references are written without spaces, which "
-            "config.data.target_locale=de does not say (tok:13a): BLEU takes each for "
-            "one word",
+            "1 of 3 references have no spaces, but config.data.target_locale=de is a "
+            "language with spaces (tok:13a): BLEU takes each line for one word",
         ),
         (
             {"target_locale": "zh", "text_form": "tokenized"},
@@ -337,7 +335,7 @@ def test_the_words_of_japanese_are_mecabs(monkeypatch):
         (
             {"target_locale": "de"},
             ["Das ist gut .", "Ja ."],
-            "2 of 2 references end in a space and a full stop, as tokenised text does",
+            "2 of 2 references end in ' .', as tokenised text does",
         ),
         (
             {"target_locale": "ja"},

@@ -94,8 +94,8 @@ def test_what_bleu_counts_is_told_for_each_language(
     by_language.explain_tokens(source, references, data=data_of_three)
     japanese, french = caplog.messages
     assert "config.data.target_locale=ja has tok:char" in japanese
-    assert "1 of 1 references are written without spaces, which" in french
-    assert "config.data.target_locale=fr does not say" in french
+    assert "1 of 1 references have no spaces, but" in french
+    assert "config.data.target_locale=fr is a language with spaces" in french
     assert (
         languages.bleu_tokenizers(source, references, data_of_three) == "13a,char,char"
     )

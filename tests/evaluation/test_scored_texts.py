@@ -27,8 +27,11 @@ def test_files_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
         (["a.en"], "--split=a.en must be valid, test, or two files"),
         (["a.en,"], "two files: SOURCE,REFERENCES"),
         (["a,b,c"], "two files: SOURCE,REFERENCES"),
-        (["test.en,test.de"], "not 'test': --split=NAME=SOURCE,REFERENCES"),
-        (["a/b=x,y"], "not 'a/b'"),
+        (
+            ["test.en,test.de"],
+            "the name 'test' means the run's own text; name this text: --split=NAME=",
+        ),
+        (["a/b=x,y"], "got 'a/b'; choose another: --split=NAME=x,y"),
         (["valid", "test,valid"], "--split names valid twice"),
     ],
 )

@@ -23,7 +23,7 @@ def write(workdir: pathlib.Path, output: str, **changes: Any) -> pathlib.Path:
         scores.Evaluation("test", ["a"], ["b"], [output], {}, [], {}),
         settings=settings.small_settings(**changes),
         checkpoint=store.Checkpoint(1, {}, record),
-        selected="averaged",
+        checkpoint_name="averaged",
     )
 
 

@@ -165,9 +165,15 @@ def test_parameters_that_are_no_numbers_are_named() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"forward": BACK}, "forward model translates de to en, it must translate en"),
-        ({"reverse": FORTH}, "reverse model translates en to de, it must translate de"),
-        ({"reverse": settings.TWO_TARGETS}, "runs of one target language"),
+        (
+            {"forward": BACK},
+            "forward model translates de to en; name a run that translates en",
+        ),
+        (
+            {"reverse": FORTH},
+            "reverse model translates en to de; name a run that translates de",
+        ),
+        ({"reverse": settings.TWO_TARGETS}, "runs of one target language, got "),
     ],
 )
 def test_a_model_of_other_languages_is_refused(

@@ -93,9 +93,13 @@ def test_minimum_bayes_risk_and_reranking_reorder_the_hypotheses(
 def test_a_parser_has_no_minimum_bayes_risk_and_is_not_reranked(
     parser: Translator,
 ) -> None:
-    with pytest.raises(ValueError, match="need a run that translates, this one parses"):
+    with pytest.raises(
+        ValueError, match="need a run that translates, and this one parses"
+    ):
         parser.minimum_bayes_risk(["a b"])
-    with pytest.raises(ValueError, match="need a run that translates, this one parses"):
+    with pytest.raises(
+        ValueError, match="need a run that translates, and this one parses"
+    ):
         parser.rerank(["a b"], [[]])
 
 

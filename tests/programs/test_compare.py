@@ -54,7 +54,7 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
         ([trained], "name 2 to 10 systems, got 1"),
         ([trained, tmp_path / "a"], "a has 1 lines, test has 10 references"),
         ([trained, trained, "--output=c.pdf"], "--output=c.pdf must end in .html or"),
-        ([trained, trained, "--source=x"], "--source and --references need each other"),
+        ([trained, trained, "--source=x"], "--source=x and --references=: give both"),
         (
             [trained, tmp_path / "a", f"--output={tmp_path / 'a'}.txt,x.doc"],
             "x.doc must",

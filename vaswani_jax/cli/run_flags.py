@@ -38,5 +38,6 @@ def define_ensemble() -> flags.FlagHolder[Any]:
     return path_flags.define_path_list(
         "ensemble",
         [],
-        "More models of the vocabulary: WORKDIR or WORKDIR@CHECKPOINT,...",
+        "Runs with the same vocabulary to add to the ensemble: WORKDIR or "
+        "WORKDIR@CHECKPOINT,...",
     )

@@ -54,7 +54,7 @@ class Interval:
         mean: The mean of the resampled scores.
         half_width: Half the width of the middle 95% of them.
         resamples: How many there are.
-        seed: Of the generator that drew the lines.
+        seed: The seed of the generator that drew the lines.
     """
 
     mean: float
@@ -86,7 +86,7 @@ class Score:
 def score_outputs(
     outputs: Sequence[str], references: Sequence[str], *, data: DataConfig
 ) -> list[Score]:
-    """Return `corpus_scores` for the text form and the language of the data.
+    """Return all scores of outputs, by the text form and language of the settings.
 
     Raises:
         ValueError: The numbers of lines differ or are 0.
@@ -191,20 +191,19 @@ def explain_tokens(references: Sequence[str], *, data: DataConfig) -> None:
     count = sum(line.endswith(" .") for line in references)
     if 10 * count > len(references):
         logger.warning(
-            f"{count:,} of {len(references):,} references end in a space and a full "
-            "stop, as tokenised text does, which config.data.text_form=detokenized "
-            "tokenises again; for tokenised text set config.data.text_form=tokenized"
+            f"{count:,} of {len(references):,} references end in ' .', as tokenised "
+            "text does; if it is tokenised, set config.data.text_form=tokenized"
         )
     tokenizer = locales.bleu_tokenizer(data.target_locale, references)
     if share and locales.has_spaces(data.target_locale):
-        consequence = "BLEU takes each for one word; score them apart from the others"
+        consequence = "BLEU takes each line for one word; score these lines separately"
         if tokenizer in WITHOUT_WORDS:
             consequence = (
-                "BLEU counts their characters, and there is no paper_bleu; a new run "
-                "names its language"
+                "BLEU counts characters, and paper_bleu is left out; train a run with "
+                "the text's own target_locale"
             )
         logger.warning(
-            f"{lines} are written without spaces, which {key} does not say "
+            f"{lines} have no spaces, but {key} is a language with spaces "
             f"(tok:{tokenizer}): {consequence}"
         )
     language = locales.language_code(data.target_locale)

@@ -20,7 +20,7 @@ MAX_TER_WORDS = 300_000
 def score_outputs(
     outputs: Sequence[str], references: Sequence[str], *, data: DataConfig
 ) -> list[bleu.Score]:
-    """Return `bleu.score_outputs`, chrF++ and TER, and the intervals of sacreBLEU.
+    """Return all scores of outputs, chrF++ and TER among them, with their intervals.
 
     BLEU, chrF2, chrF++ and TER have intervals, as has `tokenized_bleu`; the other
     scores of multi-bleu have none. Over `MAX_LINES` no score has one.

@@ -79,9 +79,14 @@ def _parse_value(value: str) -> list[ScoredText]:
             "NAME=SOURCE,REFERENCES"
         )
     name = name if has_name else pathlib.Path(parts[0]).name.partition(".")[0]
-    if name in SPLITS or not NAME.fullmatch(name):
+    if name in SPLITS:
         raise ValueError(
-            f"--split={value}: the name must be letters, digits, dots, dashes and "
-            f"underscores, not {name!r}: --split=NAME=SOURCE,REFERENCES"
+            f"--split={value}: the name {name!r} means the run's own text; name this "
+            f"text: --split=NAME={files}"
+        )
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"--split={value}: the name may have only letters, digits, dots, dashes "
+            f"and underscores, got {name!r}; choose another: --split=NAME={files}"
         )
     return [ScoredText(name, *map(paths.expand_home, parts))]

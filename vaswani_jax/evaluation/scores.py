@@ -84,7 +84,7 @@ def evaluate(
     data: prepared.PreparedData,
     *,
     split: str,
-    selected: str,
+    checkpoint_name: str,
     workdir: files.Directory | None,
     text: tuple[list[str], list[str]] | None = None,
 ) -> Evaluation:
@@ -96,7 +96,7 @@ def evaluate(
         translator: The model, no ensemble.
         data: The prepared data of its run.
         split: "valid" or "test", or the name of another text.
-        selected: The checkpoint's name, as in `--checkpoint`.
+        checkpoint_name: The checkpoint's name, as in `--checkpoint`.
         workdir: The run's directory; None for a model in one file, of which nothing is
             written.
         text: The source lines and references of another text, which has no losses.
@@ -141,7 +141,7 @@ def evaluate(
             evaluation,
             settings=settings,
             checkpoint=checkpoint,
-            selected=selected,
+            checkpoint_name=checkpoint_name,
         )
         workdir.push(folder="evaluations")
     return evaluation
@@ -204,17 +204,17 @@ def score_average(
         logger.info("note: no validation set and no test set: the mean is not scored")
     for split in splits:
         yield evaluate(
-            translator, data, split=split, selected="averaged", workdir=workdir
+            translator, data, split=split, checkpoint_name="averaged", workdir=workdir
         )
 
 
-def file_name(split: str, selected: str, *, search: config.SearchConfig) -> str:
+def file_name(split: str, checkpoint_name: str, *, search: config.SearchConfig) -> str:
     """Return the name of an evaluation by the training's settings, without ending.
 
     That of the mean of the last 5 checkpoints is test-average5-beam4-alpha0.6.
     """
     beam, alpha = f"beam{search.beam_size}", f"alpha{search.length_penalty:g}"
-    checkpoint = selected.replace(":", "").replace("/", "-")
+    checkpoint = checkpoint_name.replace(":", "").replace("/", "-")
     return "-".join([split, checkpoint, beam, alpha])
 
 
@@ -224,7 +224,7 @@ def write_evaluation(
     *,
     settings: config.Config,
     checkpoint: store.Checkpoint,
-    selected: str,
+    checkpoint_name: str,
 ) -> pathlib.Path:
     """Write translations and scores into WORKDIR/evaluations.
 
@@ -236,13 +236,13 @@ def write_evaluation(
         evaluation: What to write.
         settings: The settings that it was computed with.
         checkpoint: The checkpoint that was scored.
-        selected: The checkpoint's name, as in `--checkpoint`.
+        checkpoint_name: The checkpoint's name, as in `--checkpoint`.
 
     Returns:
         The path of the JSON file; the translations lie beside it.
     """
     search = settings.search
-    parts = [file_name(evaluation.split, selected, search=search)]
+    parts = [file_name(evaluation.split, checkpoint_name, search=search)]
     for change in run_record.find_changes(
         checkpoint.record.get("config", {}), settings
     ):
@@ -255,7 +255,7 @@ def write_evaluation(
     text_files.write_lines(folder / f"{name}.txt", evaluation.outputs)
     record: dict[str, Any] = {
         "split": evaluation.split,
-        "checkpoint": selected,
+        "checkpoint": checkpoint_name,
         "step": checkpoint.step,
         "averaged": checkpoint.record.get("averaged"),
         "vocabulary": checkpoint.record["vocabulary"],

@@ -30,7 +30,8 @@ class Difference:
         second: The number of another.
         value: The second's score minus the first's.
         num_lines: The number of lines whose statistics for the score differ.
-        p_value: The probability of a difference as large between equal systems.
+        p_value: The probability, from 0 to 1, that equal systems differ at least as
+            much.
         corrected_p_value: The same, corrected for the number of comparisons.
         interval: The ends of the 95% interval of `value`, from a bootstrap over the
             lines; None if each system is one run.

@@ -17,12 +17,12 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """The mean of the runs' scores."""
         return math.fsum(self.values) / len(self.values)
 
     @property
     def deviation(self) -> float | None:
-        """Their standard deviation, an estimate for all seeds; None for one seed.
+        """The sample standard deviation of the scores; None for one seed.
 
         >>> Spread([1.0, 2.0, 4.5]).mean, round(Spread([1.0, 2.0, 4.5]).deviation, 4)
         (2.5, 1.8028)

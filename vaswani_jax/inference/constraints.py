@@ -73,7 +73,8 @@ def encode_prefixes(
         if len(ids) > search.max_source_tokens:
             raise ValueError(
                 f"prefix, line {number}: {len(ids):,} tokens are more than "
-                f"config.search.max_source_tokens={search.max_source_tokens}"
+                f"config.search.max_source_tokens={search.max_source_tokens}; shorten "
+                "the prefix"
             )
     return encoded
 

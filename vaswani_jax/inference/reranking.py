@@ -74,13 +74,14 @@ class Reranking:
             if model is None:
                 continue
             if model.vocabulary.is_trees:
-                raise ValueError(f"the {name} model parses: name one that translates")
+                raise ValueError(f"the {name} model parses; name a run that translates")
             model_data = model.config.data
             sides = [data.source_locale, data.target_locale]
             if name == "reverse":
                 if any(map(languages.locales_by_tag, (data, model_data))):
                     raise ValueError(
-                        "a reverse model needs runs of one target language"
+                        "a reverse model needs runs of one target language, got "
+                        f"{model_data.target_locale}; rerank without it"
                     )
                 sides.reverse()
             pairs = (
@@ -89,8 +90,8 @@ class Reranking:
             )
             if pairs[0] != pairs[1]:
                 raise ValueError(
-                    f"the {name} model translates {pairs[1]}, it must translate "
-                    f"{pairs[0]}"
+                    f"the {name} model translates {pairs[1]}; name a run that "
+                    f"translates {pairs[0]}"
                 )
 
 
@@ -115,8 +116,8 @@ def check_translates(translator: Rescorer) -> None:
     """
     if translator.vocabulary.is_trees:
         raise ValueError(
-            "minimum Bayes risk and reranking need a run that translates, this one "
-            "parses"
+            "minimum Bayes risk and reranking need a run that translates, and this one "
+            "parses; leave them out"
         )
 
 
@@ -225,7 +226,7 @@ def _score_texts(
         if not math.isfinite(log_prob):
             raise ValueError(
                 f"{pair[1]!r} has no probability: the parameters of a model that "
-                "reranks are not finite numbers"
+                "reranks are not finite numbers; name another checkpoint"
             )
         penalty = scoring.length_penalty(
             len(target), alpha=search.length_penalty, form=search.length_penalty_form
