@@ -111,7 +111,7 @@ class Checks:
         assert len(sources) == len(targets) == result.counts["lines"]
 
     def choose(
-        self, texts: Sequence[str], *, gain: str, weights: Mapping[str, Any]
+        self, texts: Sequence[str], *, utility: str, weights: Mapping[str, Any]
     ) -> None:
         """Candidates of a line, in any number, to the same in another order."""
         candidates = [
@@ -123,14 +123,14 @@ class Checks:
             [ranked] = minimum_bayes_risk.rank_lines(
                 ["x"],
                 [candidates],
-                gain=gain,
+                utility=utility,
                 data=settings.data,
                 search=settings.search,
             )
             assert all(0 <= (each.rank_score or 0) <= 100.0001 for each in ranked)
             [reranked] = self.model.rerank(["x"], [candidates], **weights)
         except ValueError as error:
-            assert re.match("gain must be|.* must be a number from", str(error))
+            assert re.match("utility must be|.* must be a number from", str(error))
             return
         for order in (ranked, reranked):
             assert sorted(each.score for each in order) == sorted(

@@ -91,7 +91,7 @@ ALIGNING_LAYER = flags.DEFINE_integer(
     "one.",
 )
 MBR = flags.DEFINE_enum(
-    *("mbr", None, minimum_bayes_risk.GAINS),
+    *("mbr", None, minimum_bayes_risk.UTILITIES),
     "Write the candidate that agrees most with the others: minimum Bayes risk, by chrF "
     "or BLEU.",
 )

@@ -39,16 +39,16 @@ def main() -> None:
         begin = time.perf_counter()
         hypotheses = translator.hypotheses(source, n_best=n_best)
         seconds = time.perf_counter() - begin
-        for gain in (None, *minimum_bayes_risk.GAINS):
+        for utility in (None, *minimum_bayes_risk.UTILITIES):
             begin = time.perf_counter()
             chosen = hypotheses
-            if gain:
+            if utility:
                 chosen = minimum_bayes_risk.rank_lines(
-                    source, hypotheses, gain=gain, data=data, search=search
+                    source, hypotheses, utility=utility, data=data, search=search
                 )
             row: dict[str, Any] = {
                 "list": name,
-                "gain": gain,
+                "utility": utility,
                 "search_seconds": round(seconds, 1),
                 "choice_seconds": round(time.perf_counter() - begin, 1),
             }

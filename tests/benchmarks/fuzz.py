@@ -160,7 +160,7 @@ class Fuzz:
         self.checks.back_translate(*self.a_file("mono"), shard_lines=shard_lines)
 
     def choose(self) -> None:
-        """Candidates, a gain and weights, at times no gain and no weights."""
+        """Candidates, a utility and weights, at times no utility and no weights."""
         generator = self.generator
         texts = [
             self.some_bytes().decode(errors="replace").replace("\n", " ")
@@ -169,7 +169,7 @@ class Fuzz:
         values = [0.0, 1.0, -0.5, 1e300, -1e300, float("inf"), float("nan")]
         self.checks.choose(
             texts,
-            gain=generator.choice(["chrf", "bleu", "chrf", "bleu", "ter", ""]),
+            utility=generator.choice(["chrf", "bleu", "chrf", "bleu", "ter", ""]),
             weights={
                 name: generator.choice(values)
                 for name in ("length_reward", "forward_weight", "reverse_weight")

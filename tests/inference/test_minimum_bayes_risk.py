@@ -1,4 +1,4 @@
-"""Expected gains against sacreBLEU's own sentence scores, pair by pair."""
+"""Expected utilities against sacreBLEU's own sentence scores, pair by pair."""
 
 import dataclasses
 import math
@@ -23,18 +23,18 @@ TEXTS = [
     "Ein Hund, ein Hund und noch ein Hund laufen (schnell) über „den“ Strand!",
     "  zwei\u00a0Katzen ",
 ]
-EVERY_GAIN = pytest.mark.parametrize("gain", minimum_bayes_risk.GAINS)
+EVERY_UTILITY = pytest.mark.parametrize("utility", minimum_bayes_risk.UTILITIES)
 
 
 def make_settings(**changes: Any) -> Config:
     return settings.small_settings(**{"data.text_form": "detokenized", **changes})
 
 
-def score(gain: str, text: str, reference: str, data: DataConfig) -> float:
+def score(utility: str, text: str, reference: str, data: DataConfig) -> float:
     """Return sacreBLEU's own score of a sentence."""
     lowercase = data.lowercase_scores
     metric: Any = sacrebleu.CHRF(lowercase=lowercase)
-    if gain == "bleu":
+    if utility == "bleu":
         tokenizer = "13a" if data.text_form == "detokenized" else "none"
         metric = sacrebleu.BLEU(
             lowercase=lowercase, tokenize=tokenizer, effective_order=True
@@ -46,11 +46,11 @@ def hypothesis(text: str, score: float = -1.0, num_ids: int = 3) -> Hypothesis:
     return Hypothesis(text, score, (), (Output((5,), (9,) * num_ids, score),))
 
 
-@EVERY_GAIN
+@EVERY_UTILITY
 @pytest.mark.parametrize("text_form", ["detokenized", "tokenized"])
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_gains_are_the_sentence_scores_of_sacrebleu_to_the_digit(
-    gain: str, text_form: str, lowercase: bool
+    utility: str, text_form: str, lowercase: bool
 ) -> None:
     data = make_settings(
         **{"data.text_form": text_form, "data.lowercase_scores": lowercase}
@@ -58,24 +58,28 @@ def test_gains_are_the_sentence_scores_of_sacrebleu_to_the_digit(
     generator = random.Random(1)
     words = "a b c aa ab ü . , A".split()
     texts = [*TEXTS, *(" ".join(generator.choices(words, k=k)) for k in range(2, 14))]
-    gains = minimum_bayes_risk.pairwise_gains(texts, gain=gain, data=data, locale="de")
-    expected = [[score(gain, a, b, data) for b in texts] for a in texts]
-    assert gains.tolist() == expected
+    utilities = minimum_bayes_risk.pairwise_utilities(
+        texts, utility=utility, data=data, locale="de"
+    )
+    expected = [[score(utility, a, b, data) for b in texts] for a in texts]
+    assert utilities.tolist() == expected
 
 
-@EVERY_GAIN
-def test_the_expected_gain_of_samples_is_the_mean_over_all_of_them(gain: str) -> None:
+@EVERY_UTILITY
+def test_the_expected_utility_of_samples_is_the_mean_over_all_of_them(
+    utility: str,
+) -> None:
     config = make_settings(**{"search.sampling": True})
     texts = [*TEXTS, TEXTS[0], TEXTS[2], TEXTS[0]]
     [ranked] = minimum_bayes_risk.rank_lines(
         ["x"],
         [[hypothesis(text, -float(i)) for i, text in enumerate(texts)]],
-        gain=gain,
+        utility=utility,
         data=config.data,
         search=config.search,
     )
     means = [
-        sum(score(gain, text, other, config.data) for other in texts) / len(texts)
+        sum(score(utility, text, other, config.data) for other in texts) / len(texts)
         for text in texts
     ]
     # Equal samples stay in the order in which they were drawn.
@@ -86,14 +90,14 @@ def test_the_expected_gain_of_samples_is_the_mean_over_all_of_them(gain: str) ->
     assert ranked[0].text != texts[np.argmin(means)]
 
 
-@EVERY_GAIN
-def test_an_n_best_list_counts_by_probability(gain: str) -> None:
+@EVERY_UTILITY
+def test_an_n_best_list_counts_by_probability(utility: str) -> None:
     config = make_settings(**{"search.length_penalty": 0.6})
     lengths, scores = [4, 9, 2], [-0.7, -0.6, -1.5]
     [ranked] = minimum_bayes_risk.rank_lines(
         ["x"],
         [list(map(hypothesis, TEXTS, scores, lengths))],
-        gain=gain,
+        utility=utility,
         data=config.data,
         search=config.search,
     )
@@ -104,7 +108,7 @@ def test_an_n_best_list_counts_by_probability(gain: str) -> None:
     ]
     for each in ranked:
         expected = sum(
-            probability * score(gain, each.text, other, config.data)
+            probability * score(utility, each.text, other, config.data)
             for probability, other in zip(probabilities, TEXTS, strict=False)
         )
         assert each.rank_score == pytest.approx(expected / sum(probabilities), rel=1e-6)
@@ -115,7 +119,7 @@ def test_agreement_outweighs_the_highest_probability_of_all() -> None:
     texts = ["zwei Katzen", "ein Hund läuft", "ein Hund läuft dort", "ein Hund rennt"]
     candidates = list(map(hypothesis, texts, [-1.0, -1.01, -1.02, -1.03]))
     [ranked] = minimum_bayes_risk.rank_lines(
-        ["x"], [candidates], gain="chrf", data=config.data, search=config.search
+        ["x"], [candidates], utility="chrf", data=config.data, search=config.search
     )
     assert ranked[0].text == "ein Hund läuft dort"
     assert ranked[-1].text == "zwei Katzen"
@@ -123,21 +127,21 @@ def test_agreement_outweighs_the_highest_probability_of_all() -> None:
     assert sorted(map(repr, plain)) == sorted(map(repr, candidates))
 
 
-@EVERY_GAIN
+@EVERY_UTILITY
 @pytest.mark.parametrize("sampling", [False, True])
 def test_one_candidate_gives_itself_and_equal_ones_their_order(
-    gain: str, sampling: bool
+    utility: str, sampling: bool
 ) -> None:
     config = make_settings(**{"search.sampling": sampling})
     lines = ["x", "y", "z"]
     empty = Hypothesis("", 0.0, (), ())
     candidates = [[hypothesis("ja", -3.0)], [empty], [hypothesis("gut so")] * 3]
     ranked = minimum_bayes_risk.rank_lines(
-        lines, candidates, gain=gain, data=config.data, search=config.search
+        lines, candidates, utility=utility, data=config.data, search=config.search
     )
     for old, new in zip(candidates, ranked, strict=True):
         assert [dataclasses.replace(each, rank_score=None) for each in new] == old
-        itself = score(gain, old[0].text, old[0].text, config.data)
+        itself = score(utility, old[0].text, old[0].text, config.data)
         assert new[0].rank_score == pytest.approx(itself)
     assert ranked[0][0].rank_score == pytest.approx(100)
     # A line's order depends on no other line.
@@ -145,7 +149,7 @@ def test_one_candidate_gives_itself_and_equal_ones_their_order(
         [alone] = minimum_bayes_risk.rank_lines(
             [line],
             [candidates[number]],
-            gain=gain,
+            utility=utility,
             data=config.data,
             search=config.search,
         )
@@ -155,11 +159,11 @@ def test_one_candidate_gives_itself_and_equal_ones_their_order(
 def test_bleu_finds_the_words_of_a_language_without_spaces() -> None:
     config = make_settings(**{"data.target_locale": "zh"})
     texts = ["你好世界和平", "你好世界和", "再见"]
-    gains = minimum_bayes_risk.pairwise_gains(
-        texts, gain="bleu", data=config.data, locale="zh"
+    utilities = minimum_bayes_risk.pairwise_utilities(
+        texts, utility="bleu", data=config.data, locale="zh"
     )
     metric = sacrebleu.BLEU(tokenize="zh", effective_order=True)
-    assert gains[1, 0] == metric.sentence_score(texts[1], [texts[0]]).score > 0
+    assert utilities[1, 0] == metric.sentence_score(texts[1], [texts[0]]).score > 0
 
 
 def test_the_weights_undo_the_length_penalty_of_either_form() -> None:
@@ -180,5 +184,5 @@ def test_the_weights_undo_the_length_penalty_of_either_form() -> None:
 
 
 def test_an_unknown_gain_is_refused() -> None:
-    with pytest.raises(ValueError, match="gain must be chrf or bleu, got 'ter'"):
-        minimum_bayes_risk.check_gain("ter")
+    with pytest.raises(ValueError, match="utility must be chrf or bleu, got 'ter'"):
+        minimum_bayes_risk.check_utility("ter")

@@ -74,12 +74,12 @@ def test_minimum_bayes_risk_and_reranking_reorder_the_hypotheses(
 ) -> None:
     n_best = translator.hypotheses(LINES, n_best=3, beam_size=4)
     ranked = translator.minimum_bayes_risk(
-        LINES, gain="bleu", num_candidates=3, beam_size=4
+        LINES, utility="bleu", num_candidates=3, beam_size=4
     )
     # The model's own scores once more: twice the sum, in the same order.
     again = translator.rerank(LINES, n_best, forward=translator)
-    for old, by_gain, by_score in zip(n_best, ranked, again, strict=True):
-        for new in (by_gain, by_score):
+    for old, by_utility, by_score in zip(n_best, ranked, again, strict=True):
+        for new in (by_utility, by_score):
             plain = [dataclasses.replace(each, rank_score=None) for each in new]
             assert sorted(map(repr, plain)) == sorted(map(repr, old))
             scores = [each.rank_score or 0.0 for each in new]

@@ -94,13 +94,13 @@ def test_a_line_comes_out_for_each_line_in(
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(
     texts=strategies.lists(SENTENCES, min_size=1, max_size=5),
-    gain=strategies.sampled_from(["chrf", "bleu", "ter"]),
+    utility=strategies.sampled_from(["chrf", "bleu", "ter"]),
     length_reward=strategies.floats(),
 )
 def test_any_candidates_have_an_order(
-    checks: bad_input.Checks, texts: list[str], gain: str, length_reward: float
+    checks: bad_input.Checks, texts: list[str], utility: str, length_reward: float
 ) -> None:
-    checks.choose(texts, gain=gain, weights={"length_reward": length_reward})
+    checks.choose(texts, utility=utility, weights={"length_reward": length_reward})
 
 
 @hypothesis.given(

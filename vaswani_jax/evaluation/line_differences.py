@@ -127,11 +127,13 @@ def compare_pair(
         second: The number of another.
         num_lines: The most lines to return in favour of each.
     """
-    gains = [
+    differences = [
         second_score - first_score
         for first_score, second_score in zip(scores[first], scores[second], strict=True)
     ]
-    order = sorted(range(len(gains)), key=lambda number: (gains[number], number))
+    order = sorted(
+        range(len(differences)), key=lambda number: (differences[number], number)
+    )
 
     def describe(number: int) -> LineDifference:
         outputs = (lines.systems[system][number] for system in (first, second))
@@ -144,14 +146,14 @@ def compare_pair(
             pieces=word_difference(*outputs),
         )
 
-    worse = [number for number in order if gains[number] < -TIES]
-    better = [number for number in reversed(order) if gains[number] > TIES]
+    worse = [number for number in order if differences[number] < -TIES]
+    better = [number for number in reversed(order) if differences[number] > TIES]
     return PairOfSystems(
         first=first,
         second=second,
         num_first=len(worse),
         num_second=len(better),
-        num_equal=len(gains) - len(worse) - len(better),
+        num_equal=len(differences) - len(worse) - len(better),
         first_better=list(map(describe, worse[:num_lines])),
         second_better=list(map(describe, better[:num_lines])),
     )

@@ -57,8 +57,8 @@ class DecodeOptions:
         alignments: A file for word alignments; "" for none.
         attention: An .npz file for attention weights; "" for none.
         aligning_layer: The decoder's layer that aligns, from 1; None for the default.
-        mbr: The gain of minimum-Bayes-risk decoding, of `minimum_bayes_risk.GAINS`;
-            None for the search's best.
+        mbr: The utility of minimum-Bayes-risk decoding, one of
+            `minimum_bayes_risk.UTILITIES`; None for the search's best.
         is_reranked: Whether other scores are added to those of the search.
         placeholders: The pattern of what translations have of their sources; None for
             none.
@@ -338,7 +338,7 @@ class TranslationJob:
             hypotheses = minimum_bayes_risk.rank_lines(
                 lines,
                 hypotheses,
-                gain=options.mbr,
+                utility=options.mbr,
                 data=settings.data,
                 search=settings.search,
             )

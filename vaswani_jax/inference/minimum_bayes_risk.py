@@ -18,51 +18,51 @@ from vaswani_jax.core.config import DataConfig, SearchConfig
 from vaswani_jax.inference import scoring
 from vaswani_jax.inference.results import Hypothesis
 
-GAINS = ("chrf", "bleu")
+UTILITIES = ("chrf", "bleu")
 
 
-def check_gain(gain: str) -> None:
-    """Refuse an unknown gain.
+def check_utility(utility: str) -> None:
+    """Refuse an unknown utility.
 
     Raises:
-        ValueError: It is not of `GAINS`.
+        ValueError: It is not one of `UTILITIES`.
     """
-    if gain not in GAINS:
-        raise ValueError(f"gain must be {' or '.join(GAINS)}, got {gain!r}")
+    if utility not in UTILITIES:
+        raise ValueError(f"utility must be {' or '.join(UTILITIES)}, got {utility!r}")
 
 
 def rank_lines(
     lines: Sequence[str],
     hypotheses: Sequence[Sequence[Hypothesis]],
     *,
-    gain: str,
+    utility: str,
     data: DataConfig,
     search: SearchConfig,
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each line by their expected gain, highest first.
+    """Return the hypotheses of each line by their expected utility, highest first.
 
-    The gain is expected over the hypotheses themselves: samples count equally, those of
-    a beam search by their probabilities. Ties keep their order. A line's order depends
-    on its own hypotheses alone.
+    The expectation is over the hypotheses themselves (Eikema and Aziz, 2020): samples
+    count equally, those of a beam search by their probabilities. Ties keep their order.
+    A line's order depends on its own hypotheses alone.
 
     Args:
         lines: Source lines; their tags name the target language.
         hypotheses: The candidates of each line.
-        gain: Of `GAINS`.
+        utility: One of `UTILITIES`.
         data: Says how BLEU finds words, and whether case counts.
         search: How the hypotheses were found.
 
     Raises:
-        ValueError: There is no such gain.
+        ValueError: There is no such utility.
     """
-    check_gain(gain)
+    check_utility(utility)
     ranking = []
     for line, candidates in zip(lines, hypotheses, strict=True):
         texts = [candidate.text for candidate in candidates]
-        expected = expected_gains(
+        expected = expected_utilities(
             texts,
             candidate_weights(candidates, search),
-            gain=gain,
+            utility=utility,
             data=data,
             locale=languages.line_locale(line, data),
         )
@@ -98,33 +98,33 @@ def candidate_weights(
     return normalized
 
 
-def expected_gains(
+def expected_utilities(
     texts: Sequence[str],
     weights: Float[np.ndarray, "K"],
     *,
-    gain: str,
+    utility: str,
     data: DataConfig,
     locale: str,
 ) -> Float[np.ndarray, "K"]:
-    """Return each text's mean gain if a text drawn by the weights is the reference.
+    """Return each text's mean utility if a text drawn by the weights is the reference.
 
     Args:
         texts: The candidates, which may repeat.
         weights: The probability of each.
-        gain: Of `GAINS`, from 0 to 100.
+        utility: One of `UTILITIES`, from 0 to 100.
         data: As for `rank_lines`.
         locale: The language of the texts.
     """
     distinct = list(dict.fromkeys(texts))
     index = [distinct.index(text) for text in texts]
     probabilities = np.bincount(index, weights=weights, minlength=len(distinct))
-    gains = pairwise_gains(distinct, gain=gain, data=data, locale=locale)
-    expected: Float[np.ndarray, "K"] = (gains * probabilities).sum(axis=1)[index]
+    utilities = pairwise_utilities(distinct, utility=utility, data=data, locale=locale)
+    expected: Float[np.ndarray, "K"] = (utilities * probabilities).sum(axis=1)[index]
     return expected
 
 
-def pairwise_gains(
-    texts: Sequence[str], *, gain: str, data: DataConfig, locale: str
+def pairwise_utilities(
+    texts: Sequence[str], *, utility: str, data: DataConfig, locale: str
 ) -> Float[np.ndarray, "K K"]:
     """Return sacreBLEU's sentence score of each text (row) for each reference (column).
 
@@ -133,7 +133,7 @@ def pairwise_gains(
     import sacrebleu  # It takes long to import.
 
     lowercase = data.lowercase_scores
-    if gain == "chrf":
+    if utility == "chrf":
         return _pairwise_chrf(texts, sacrebleu.CHRF(lowercase=lowercase))
     tokenizer = "none"
     if data.text_form == "detokenized":

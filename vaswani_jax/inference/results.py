@@ -36,8 +36,9 @@ class Hypothesis:
             of other text.
         is_repaired: True if these are not a tree over the words, so that
             `linearization.build_tree` repaired them for the text.
-        rank_score: The key of a reranked list, highest first: the expected gain, or the
-            sum of the score and what reranking adds; None in the order of the search.
+        rank_score: The key of a reranked list, highest first: the expected utility, or
+            the sum of the score and what reranking adds; None in the order of the
+            search.
         missing_phrases: The phrases that it must have and lacks.
     """
 

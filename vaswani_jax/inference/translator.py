@@ -286,7 +286,7 @@ class Translator:
         self,
         lines: Sequence[str],
         *,
-        gain: str = "chrf",
+        utility: str = "chrf",
         num_candidates: int | None = None,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
@@ -295,7 +295,7 @@ class Translator:
         first_line: int = 1,
         **search: Any,
     ) -> list[list[Hypothesis]]:
-        """Return candidates of each line by their expected gain, the best first.
+        """Return candidates of each line by their expected utility, the best first.
 
         The candidates are the n best, which count by their probabilities, or with
         `sampling=True` samples, which count equally.
@@ -307,7 +307,7 @@ class Translator:
 
         Args:
             lines: Source lines. One string alone is an error.
-            gain: "chrf" or "bleu", as sacreBLEU scores a sentence.
+            utility: "chrf" or "bleu", as sacreBLEU scores a sentence.
             num_candidates: How many candidates of a line; by default the beam size.
             prefixes: As for `hypotheses`, like all further arguments.
             constraints: The phrases that each line's translations must have.
@@ -317,10 +317,10 @@ class Translator:
             **search: Settings of `config.search` for this call.
 
         Raises:
-            TypeError, ValueError: As `hypotheses`; or there is no such gain, or the
+            TypeError, ValueError: As `hypotheses`; or there is no such utility, or the
                 outputs are trees.
         """
-        minimum_bayes_risk.check_gain(gain)
+        minimum_bayes_risk.check_utility(utility)
         reranking.check_translates(self)
         settings = self._override(search)
         if num_candidates is None:
@@ -338,7 +338,7 @@ class Translator:
         return minimum_bayes_risk.rank_lines(
             lines,
             hypotheses,
-            gain=gain,
+            utility=utility,
             data=settings.data,
             search=settings.search,
         )

@@ -127,8 +127,8 @@ MISTAKES = (
     Mistake(
         "EVALB's errors among the constituents' sums",
         "bracketing.score_as_evalb",
-        "elif _first_difference($gold_side.words, $test_side.words)",
-        "elif len($gold_side.words) != len($test_side.words)",
+        "elif $difference := _first_difference($gold_side.words, $test_side.words)",
+        "elif $difference := len($gold_side.words) != len($test_side.words)",
         f"{BRACKETING}::test_the_sample_of_evalb_has_its_published_figures",
     ),
     Mistake(
