@@ -298,16 +298,15 @@ def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
                 "outputs of one text, --source and --references name it"
             )
         if text.source != first.source:
-            number, (ours, theirs) = next(
+            pairs = zip(first.source, text.source, strict=True)
+            number, lines = next(
                 (number, lines)
-                for number, lines in enumerate(
-                    zip(first.source, text.source, strict=True), start=1
-                )
+                for number, lines in enumerate(pairs, start=1)
                 if lines[0] != lines[1]
             )
             raise ValueError(
                 f"{first_name} and {name} have different source lines, first line "
-                f"{number}: {ours[:60]!r} and {theirs[:60]!r}; --source and "
+                f"{number}: {lines[0][:60]!r} and {lines[1][:60]!r}; --source and "
                 "--references name the lines for all"
             )
     return first

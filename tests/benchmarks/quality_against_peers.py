@@ -44,7 +44,7 @@ import pathlib
 import signal
 import subprocess
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tests.benchmarks.quality import records, tasks, text
 from tests.benchmarks.quality.records import Run
@@ -136,18 +136,31 @@ def _prepare(arguments: argparse.Namespace) -> text.Text:
     )
 
 
+def _complete_run(
+    run: Run,
+    prepared: text.Text,
+    *,
+    workdir: pathlib.Path,
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    return records.complete(
+        run,
+        prepared,
+        data=arguments.data.expanduser(),
+        workdir=workdir,
+        venvs=arguments.venvs.expanduser(),
+        retrain=arguments.retrain,
+        train_only=arguments.train_only,
+    )
+
+
 def _choose(runs: list[Run], arguments: argparse.Namespace) -> None:
     """Complete the short runs, and print the settings of each system that are best."""
     workdir = arguments.workdir.expanduser().resolve()
     prepared = _prepare(arguments)
     for run in runs:
-        record = records.complete(
-            run,
-            prepared,
-            data=arguments.data.expanduser(),
-            workdir=workdir / records.CHOICE,
-            venvs=arguments.venvs.expanduser(),
-            retrain=arguments.retrain,
+        record = _complete_run(
+            run, prepared, workdir=workdir / records.CHOICE, arguments=arguments
         )
         [point] = record["curve"]
         print(f"{run.key}: validation loss {point['loss']:.3f} ({run.setting.words})")
@@ -162,15 +175,7 @@ def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
     workdir = arguments.workdir.expanduser().resolve()
     prepared = _prepare(arguments)
     for run in runs:
-        record = records.complete(
-            run,
-            prepared,
-            data=arguments.data.expanduser(),
-            workdir=workdir,
-            venvs=arguments.venvs.expanduser(),
-            retrain=arguments.retrain,
-            train_only=arguments.train_only,
-        )
+        record = _complete_run(run, prepared, workdir=workdir, arguments=arguments)
         for evaluation in record["evaluations"]:
             print(
                 f"{run.key} at {evaluation['minutes']:g} minutes: valid "
@@ -203,6 +208,8 @@ def _runs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> lis
         )
     if arguments.choose and arguments.page:
         parser.error("--choose writes no page: leave out --page")
+    if arguments.choose and arguments.train_only:
+        parser.error("--choose needs validation losses: leave out --train_only")
     usual_minutes = task.choice_minutes if arguments.choose else task.minutes
     minutes = arguments.minutes or usual_minutes
     if minutes <= 0:
