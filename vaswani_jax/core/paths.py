@@ -1,4 +1,4 @@
-"""Read the paths that flags name, with the ~ that a shell leaves in `--flag=~/run`."""
+"""Read the paths that flags name; a shell leaves the ~ of `--workdir=~/run`."""
 
 import os
 import pathlib
