@@ -181,14 +181,10 @@ def score_as_evalb(
                 _compare(gold_side, test_side, length=length, parameters=parameters)
             )
     if not sentences:
+        reason = f"; {mismatches[0]}" if mismatches else ""
         raise ValueError(
-            "; ".join(
-                [
-                    f"no sentence is left to score (errors: {errors:,}, skips: "
-                    f"{skips:,})",
-                    *mismatches[:1],
-                ]
-            )
+            f"no sentence is left to score (errors: {errors:,}, skips: {skips:,})"
+            f"{reason}"
         )
     if mismatches:
         logger.warning(
