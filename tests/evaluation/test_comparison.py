@@ -50,7 +50,7 @@ def test_a_comparison_has_every_table_and_every_pair(result: SystemComparison) -
         (1, 2),
     ]
     for pair in result.pairs:
-        assert pair.num_first + pair.num_second + pair.num_equal == 150
+        assert pair.num_first_better + pair.num_second_better + pair.num_equal == 150
         assert len(pair.first_better) == len(pair.second_better) == 2
 
 
@@ -69,7 +69,7 @@ def test_json_has_the_verdicts(result: SystemComparison) -> None:
     first, second, _ = record["scores"][0]["differences"]
     assert (first["verdict"], first["better"]) == ("no difference", None)
     assert (second["verdict"], second["better"]) == ("different", 0)
-    assert record["pairs"][0]["first_better"][0]["pieces"]
+    assert record["pairs"][0]["first_better"][0]["spans"]
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +104,10 @@ def test_tables_and_lines_of_seeds_have_their_means(of_seeds: SystemComparison) 
             known = [value for value in other.values if value is not None]
             assert row.values[0] == pytest.approx(sum(known) / 2 if known else None)
     for pair in of_seeds.pairs:
-        assert pair.num_first + pair.num_second + pair.num_equal == 150
+        assert pair.num_first_better + pair.num_second_better + pair.num_equal == 150
         [line] = pair.first_better
         outputs = [
-            " ".join(piece.text for piece in line.output(side))
+            " ".join(span.text for span in line.output(side))
             for side in ("first", "second")
         ]
         systems = [compared.RECIPE, compared.SAME, compared.HALF]

@@ -36,7 +36,7 @@ def test_scores_of_lines_are_sacrebleu_s_chrf() -> None:
 
 def test_the_largest_differences_come_first_on_either_side() -> None:
     compared = pair(5)
-    counts = (compared.num_first, compared.num_second, compared.num_equal)
+    counts = (compared.num_first_better, compared.num_second_better, compared.num_equal)
     assert counts == (1, 2, 1)
     [first] = compared.first_better
     assert (first.line, first.source, first.reference) == (1, "s1", REFERENCES[0])
@@ -49,11 +49,11 @@ def test_the_largest_differences_come_first_on_either_side() -> None:
 
 def test_words_of_one_output_alone_are_told() -> None:
     [line] = pair(5).first_better
-    assert [(piece.side, piece.text) for piece in line.pieces] == [
+    assert [(span.side, span.text) for span in line.spans] == [
         ("first", "der Hund bellt"),
         ("second", "ein Tier"),
     ]
-    assert [piece.text for piece in line.output("second")] == ["ein Tier"]
+    assert [span.text for span in line.output("second")] == ["ein Tier"]
 
 
 WORDS = strategies.lists(strategies.sampled_from("abc"), max_size=8).map(" ".join)
@@ -61,9 +61,9 @@ WORDS = strategies.lists(strategies.sampled_from("abc"), max_size=8).map(" ".joi
 
 @hypothesis.given(WORDS, WORDS)
 def test_the_pieces_give_both_outputs_back(first: str, second: str) -> None:
-    pieces = line_differences.word_difference(first, second)
+    spans = line_differences.word_difference(first, second)
     for side, output in (("first", first), ("second", second)):
-        texts = [piece.text for piece in pieces if piece.side in ("both", side)]
+        texts = [span.text for span in spans if span.side in ("both", side)]
         assert " ".join(texts) == output
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests import settings
 from tests.inference import prefixes
 from vaswani_jax.core import types
-from vaswani_jax.inference import banks, beam_search, constraints
+from vaswani_jax.inference import banks, beam_search, logit_biases
 
 C, L = 4, 3
 # The tokens that can only follow a whole word; the word 3 goes on with what is before.
@@ -278,7 +278,7 @@ def search_long(
         options=beam_search.SearchOptions(
             beam_size=W, n_best=W, alpha=0.6, buffer_lengths=(4, 8), max_length=ROOM
         ),
-        constraint=constraints.make_constraint(
+        logit_bias=logit_biases.make_logit_bias(
             no_repeat, prefix, vocab_size=3 + NUM_WORDS
         ),
         phrases=banks.RequiredPhrases(rows, jnp.sum(prefix != 0, axis=1)),

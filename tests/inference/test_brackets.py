@@ -58,13 +58,13 @@ def search(
     options = beam_search.SearchOptions(
         beam_size=W, n_best=W, alpha=0.6, buffer_lengths=(2, 4), max_length=LONGEST
     )
-    constraint = brackets.TreeGrammar(
+    logit_bias = brackets.TreeGrammar(
         trees=TREES, num_words=num_words, max_lengths=max_lengths, num_logits=V
     )
     common: dict[str, Any] = {
         "max_lengths": max_lengths,
         "options": options,
-        "constraint": constraint,
+        "logit_bias": logit_bias,
     }
     codes = jnp.zeros((B, W), jnp.int32)
     if not draws:

@@ -233,7 +233,7 @@ def test_learned_positions_end_where_their_table_ends() -> None:
 @pytest.mark.parametrize(
     "search",
     [{}, {"no_repeat_ngram": 2}, {"sampling": True, "temperature": 0.7}],
-    ids=["beam", "constraint", "sampling"],
+    ids=["beam", "no_repeat_ngram", "sampling"],
 )
 def test_each_platforms_form_finds_what_the_cpus_finds(
     platform: str, search: dict[str, Any]

@@ -23,7 +23,7 @@ def records_of(
     max_lengths: Any,
     *,
     W: int,
-    constraint: Any = None,
+    logit_bias: Any = None,
     **options: Any,
 ) -> list[SearchRecord]:
     return search_record.record(
@@ -31,7 +31,7 @@ def records_of(
         prefixes.initial_state(logits, W=W),
         max_lengths=jnp.asarray(max_lengths),
         options=prefixes.options(W=W, **options),
-        constraint=constraint,
+        logit_bias=logit_bias,
     )
 
 
@@ -49,7 +49,7 @@ def never_twice(tokens: Any, rows: Any, position: Any) -> Any:
         (1, {"alpha": 0.0}),
         (4, {"alpha": 0.6, "n_best": 3}),
         (4, {"alpha": 1.0, "penalty_form": "power", "min_length": 3}),
-        (3, {"alpha": 0.6, "constraint": never_twice, "n_best": 2}),
+        (3, {"alpha": 0.6, "logit_bias": never_twice, "n_best": 2}),
     ],
 )
 def test_a_record_finds_what_the_search_finds_and_says_how(
@@ -61,13 +61,13 @@ def test_a_record_finds_what_the_search_finds_and_says_how(
     logits[::5, :, END] = -np.inf
     max_lengths = np.arange(B) % prefixes.LONGEST + 1
     records = records_of(logits, max_lengths, W=W, **options)
-    constraint = options.pop("constraint", None)
+    logit_bias = options.pop("logit_bias", None)
     hypotheses = beam_search.beam_search(
         prefixes.STEPPER,
         prefixes.initial_state(logits, W=W),
         max_lengths=jnp.asarray(max_lengths),
         options=prefixes.options(W=W, **options),
-        constraint=constraint,
+        logit_bias=logit_bias,
     )
     tables = prefixes.log_probabilities(logits)
     penalty = functools.partial(

@@ -170,7 +170,7 @@ def describe_pair(pair: PairOfSystems, letters: str) -> str:
     first, second = letters[pair.first], letters[pair.second]
     return (
         f"{first} and {second} by chrF2 of each line: {first} is better on "
-        f"{pair.num_first:,}, {second} on {pair.num_second:,}, equal on "
+        f"{pair.num_first_better:,}, {second} on {pair.num_second_better:,}, equal on "
         f"{pair.num_equal:,}"
     )
 
@@ -188,8 +188,8 @@ def _format_line(difference: LineDifference, names: tuple[str, str]) -> str:
     first, second = names
     marks = {"both": ("", ""), "first": ("[-", "-]"), "second": ("{+", "+}")}
     words = (
-        f"{marks[piece.side][0]}{piece.text}{marks[piece.side][1]}"
-        for piece in difference.pieces
+        f"{marks[span.side][0]}{span.text}{marks[span.side][1]}"
+        for span in difference.spans
     )
     return (
         f"line {difference.line:,}: {first} {difference.first:.1f}, "

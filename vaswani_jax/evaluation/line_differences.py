@@ -16,7 +16,7 @@ TIES = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class Piece:
+class DiffSpan:
     """Words that both outputs share, or that only one has."""
 
     side: Side
@@ -33,7 +33,7 @@ class LineDifference:
         reference: Its reference.
         first: chrF2 of the first system's output, the mean of its runs.
         second: chrF2 of the second's.
-        pieces: The words of both outputs.
+        spans: The words of both outputs.
     """
 
     line: int
@@ -41,11 +41,11 @@ class LineDifference:
     reference: str
     first: float
     second: float
-    pieces: list[Piece]
+    spans: list[DiffSpan]
 
-    def output(self, side: Side) -> list[Piece]:
-        """Return the pieces of one of the outputs."""
-        return [piece for piece in self.pieces if piece.side in ("both", side)]
+    def output(self, side: Side) -> list[DiffSpan]:
+        """Return the spans of one of the outputs."""
+        return [span for span in self.spans if span.side in ("both", side)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +55,8 @@ class PairOfSystems:
     Attributes:
         first: The number of a system, from 0.
         second: The number of another.
-        num_first: Lines that the first translates better.
-        num_second: Lines that the second translates better.
+        num_first_better: Lines that the first translates better.
+        num_second_better: Lines that the second translates better.
         num_equal: Lines of equal scores.
         first_better: The lines with the largest differences in favour of the first.
         second_better: The lines in favour of the second.
@@ -64,8 +64,8 @@ class PairOfSystems:
 
     first: int
     second: int
-    num_first: int
-    num_second: int
+    num_first_better: int
+    num_second_better: int
     num_equal: int
     first_better: list[LineDifference]
     second_better: list[LineDifference]
@@ -143,7 +143,7 @@ def compare_pair(
             reference=lines.references[number],
             first=scores[first][number],
             second=scores[second][number],
-            pieces=word_difference(*outputs),
+            spans=word_difference(*outputs),
         )
 
     worse = [number for number in order if differences[number] < -TIES]
@@ -151,15 +151,15 @@ def compare_pair(
     return PairOfSystems(
         first=first,
         second=second,
-        num_first=len(worse),
-        num_second=len(better),
+        num_first_better=len(worse),
+        num_second_better=len(better),
         num_equal=len(differences) - len(worse) - len(better),
         first_better=list(map(describe, worse[:num_lines])),
         second_better=list(map(describe, better[:num_lines])),
     )
 
 
-def word_difference(first: str, second: str) -> list[Piece]:
+def word_difference(first: str, second: str) -> list[DiffSpan]:
     """Return the words of two lines, in the order of both.
 
     >>> [(p.side, p.text) for p in word_difference("a b c", "a x c")]
@@ -167,14 +167,14 @@ def word_difference(first: str, second: str) -> list[Piece]:
     """
     first_words, second_words = first.split(), second.split()
     matcher = difflib.SequenceMatcher(a=first_words, b=second_words, autojunk=False)
-    pieces = []
+    spans = []
     for kind, start, end, second_start, second_end in matcher.get_opcodes():
         if kind == "equal":
-            pieces.append(Piece("both", " ".join(first_words[start:end])))
+            spans.append(DiffSpan("both", " ".join(first_words[start:end])))
             continue
         if end > start:
-            pieces.append(Piece("first", " ".join(first_words[start:end])))
+            spans.append(DiffSpan("first", " ".join(first_words[start:end])))
         if second_end > second_start:
             words = second_words[second_start:second_end]
-            pieces.append(Piece("second", " ".join(words)))
-    return pieces
+            spans.append(DiffSpan("second", " ".join(words)))
+    return spans

@@ -1,9 +1,10 @@
-"""Check the arguments of a translator: lines, their lengths, numbers of hypotheses."""
+"""Check the arguments of a translator: lines, prefixes, numbers of hypotheses."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vaswani_jax.core.config import SearchConfig
+from vaswani_jax.data.vocabulary import Vocabulary
 
 
 def check_lines(lines: Sequence[str], name: str) -> None:
@@ -118,3 +119,32 @@ def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> 
         raise ValueError(
             f"{name}={n_best} is more than config.search.beam_size={search.beam_size}"
         )
+
+
+def encode_prefixes(
+    prefixes: Sequence[str],
+    *,
+    vocabulary: Vocabulary,
+    search: SearchConfig,
+    first_line: int,
+) -> list[list[int]]:
+    """Return the ids of what the translation of each line begins with.
+
+    Raises:
+        ValueError: A line, counted from `first_line`, has more than
+            `max_source_tokens`, or the target is trees.
+    """
+    for number, prefix in enumerate(prefixes, start=first_line):
+        if vocabulary.is_trees and prefix.strip():
+            raise ValueError(
+                f"prefix, line {number}: a parser takes no prefixes; leave them out"
+            )
+    encoded = vocabulary.encode(prefixes, target=True)
+    for number, ids in enumerate(encoded, start=first_line):
+        if len(ids) > search.max_source_tokens:
+            raise ValueError(
+                f"prefix, line {number}: {len(ids):,} tokens are more than "
+                f"config.search.max_source_tokens={search.max_source_tokens}; shorten "
+                "the prefix"
+            )
+    return encoded

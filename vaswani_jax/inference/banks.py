@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import types
-from vaswani_jax.inference import candidates
+from vaswani_jax.inference import extensions
 
 # How many are considered beside the best of all.
 EXTENSIONS_PER_HYPOTHESIS = 2
@@ -178,8 +178,8 @@ class RequiredPhrases(NamedTuple):
         allowed: Float[Array, "#B #W V"] | None,
         progress: Progress,
         count: int,
-        limits: candidates.Limits,
-    ) -> tuple[candidates.Extensions, Int[Array, "B N C"]]:
+        limits: extensions.Limits,
+    ) -> tuple[extensions.Extensions, Int[Array, "B N C"]]:
         """Return extensions in the order in which the banks share the beam.
 
         They are the best of all, the best of each hypothesis, and those that continue a
@@ -200,7 +200,7 @@ class RequiredPhrases(NamedTuple):
         allowed_logits = logits if allowed is None else logits + allowed
         allowed_logits = jnp.where(is_forbidden, -jnp.inf, allowed_logits)
         parts = (
-            candidates.best_extensions(
+            extensions.best_extensions(
                 allowed_logits, offset, count=count, limits=limits
             ),
             self._best_of_each(
@@ -219,7 +219,7 @@ class RequiredPhrases(NamedTuple):
         log_probs = jnp.where(jnp.any(is_repeated, axis=2), -jnp.inf, log_probs)
         extended = self._extend(origin, token, progress)
         order = _allocate(self._bank(extended), log_probs)[:, :count]
-        best = candidates.Extensions(
+        best = extensions.Extensions(
             *(
                 jnp.take_along_axis(array, order, axis=1)
                 for array in (log_probs, origin, token)
@@ -234,8 +234,8 @@ class RequiredPhrases(NamedTuple):
         offset: Float[Array, "B W 1"],
         *,
         progress: Progress,
-        limits: candidates.Limits,
-    ) -> candidates.Extensions:
+        limits: extensions.Limits,
+    ) -> extensions.Extensions:
         """Return the best extensions of each hypothesis, so that none is lost.
 
         One that has just written a phrase starts a new word.
@@ -251,14 +251,14 @@ class RequiredPhrases(NamedTuple):
         may_break = is_stuck & is_break & (jnp.arange(V) != types.EOS_ID)
         breaking = jnp.where(may_break, logits, breaking)
         allowed_logits = jnp.where(must_break, breaking, allowed_logits)
-        of_each = candidates.best_extensions(
+        of_each = extensions.best_extensions(
             allowed_logits.reshape(B * W, 1, V),
             offset.reshape(B * W, 1, 1),
             count=EXTENSIONS_PER_HYPOTHESIS,
             limits=limits,
         )
         origin = jnp.arange(W, dtype=jnp.int32).repeat(EXTENSIONS_PER_HYPOTHESIS)
-        return candidates.Extensions(
+        return extensions.Extensions(
             of_each.log_probs.reshape(B, -1),
             jnp.broadcast_to(origin, (B, W * EXTENSIONS_PER_HYPOTHESIS)),
             of_each.token.reshape(B, -1),
@@ -270,8 +270,8 @@ class RequiredPhrases(NamedTuple):
         offset: Float[Array, "B W 1"],
         *,
         progress: Progress,
-        limits: candidates.Limits,
-    ) -> candidates.Extensions:
+        limits: extensions.Limits,
+    ) -> extensions.Extensions:
         """Return the hypotheses with the next token of each phrase that they lack."""
         phrases = self.phrases
         W, C, L = progress.is_partial.shape[1:]
@@ -286,7 +286,7 @@ class RequiredPhrases(NamedTuple):
         log_probs = jnp.where(is_lacking & is_free, log_probs, -jnp.inf)
         origin = jnp.arange(W, dtype=jnp.int32).repeat(C)
         B = logits.shape[0]
-        return candidates.Extensions(
+        return extensions.Extensions(
             log_probs.reshape(B, -1),
             jnp.broadcast_to(origin, (B, W * C)),
             token.reshape(B, -1).astype(jnp.int32),
@@ -308,7 +308,7 @@ class RequiredPhrases(NamedTuple):
         in_phrases = jnp.sum(num_complete * lengths + num_followed, axis=2)
         return in_phrases + jnp.max(num_partial, axis=2)
 
-    def _is_free(self, limits: candidates.Limits) -> Bool[Array, "B"]:
+    def _is_free(self, limits: extensions.Limits) -> Bool[Array, "B"]:
         """Return True for the sentences whose prefix is written."""
         return limits.position >= self.prefix_lengths
 

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import compilation, types
-from vaswani_jax.inference import candidates
+from vaswani_jax.inference import extensions
 from vaswani_jax.inference.banks import RequiredPhrases
 
 State = Any
-Constraint = Callable[
+LogitBias = Callable[
     [Int[Array, "B W T"], Int[Array, "B"], Int[Array, ""]], Float[Array, "#B #W V"]
 ]
 # A few sentences that need more room than most are finished in parts of the batch.
@@ -93,7 +93,7 @@ def beam_search(
     *,
     max_lengths: Int[Array, "B"],
     options: SearchOptions,
-    constraint: Constraint | None = None,
+    logit_bias: LogitBias | None = None,
     phrases: RequiredPhrases | None = None,
     alpha: Float[Array, "B"] | None = None,
     n_best: Int[Array, "B"] | None = None,
@@ -115,7 +115,7 @@ def beam_search(
         max_lengths: Most tokens of each sentence's output, the end mark counted; 0
             gives an empty output.
         options: How to search.
-        constraint: 0 or -inf for each token that may follow, from the hypotheses'
+        logit_bias: 0 or -inf for each token that may follow, from the hypotheses'
             tokens, their sentences and the position. It forbids tokens without
             changing the probabilities of others.
         phrases: Those that each output must have; None if none must.
@@ -132,7 +132,7 @@ def beam_search(
             stepper,
             max_lengths=max_lengths,
             options=options,
-            constraint=constraint,
+            logit_bias=logit_bias,
         )
         return next_search
 
@@ -248,7 +248,7 @@ def advance(
     *,
     max_lengths: Int[Array, "all"],
     options: SearchOptions,
-    constraint: Constraint | None,
+    logit_bias: LogitBias | None,
 ) -> tuple[Search, Choice]:
     """Extend every live hypothesis by one token.
 
@@ -260,7 +260,7 @@ def advance(
     )
     newest = jnp.where(position == 0, types.BOS_ID, previous)
     logits, state = stepper.step(newest, search.state, position)
-    allowed = constraint and constraint(search.live_tokens, search.row, position)
+    allowed = logit_bias and logit_bias(search.live_tokens, search.row, position)
     next_search, choice = _choose(
         search._replace(state=None), logits, allowed, max_lengths, options=options
     )
@@ -391,10 +391,10 @@ def _extend(
     options: SearchOptions,
 ) -> _Extensions:
     """Return the 2W best extensions: at most W end, one for each live hypothesis."""
-    largest, total = candidates.largest_and_total(logits)
+    largest, total = extensions.largest_and_total(logits)
     # What a logit needs to become the log-probability of the whole hypothesis.
     offset = search.live_log_probs[:, :, None] - (largest + jnp.log(total))
-    limits = candidates.Limits(search.position, options.min_length)
+    limits = extensions.Limits(search.position, options.min_length)
     count = 2 * options.beam_size
     counts = None
     if search.phrases is not None:
@@ -411,7 +411,7 @@ def _extend(
     else:
         if allowed is not None:
             logits = logits + allowed
-        best = candidates.best_extensions(logits, offset, count=count, limits=limits)
+        best = extensions.best_extensions(logits, offset, count=count, limits=limits)
     log_probs, origin, token = best
     tokens = _take_tokens(search.live_tokens, origin)
     is_current = jnp.arange(tokens.shape[2]) == search.position

@@ -21,7 +21,7 @@ MAX_OPENINGS = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TreeGrammar:
-    """A constraint: each output that ends is one tree over its sentence's words.
+    """A logit bias: each output that ends is one tree over its sentence's words.
 
     Every hypothesis can finish if `max_lengths` is at least the number of words plus 3:
     the root's two symbols and the end mark.

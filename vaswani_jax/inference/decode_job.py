@@ -14,7 +14,6 @@ from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import (
     alignment,
     arguments,
-    constraints,
     formats,
     line_io,
     line_warnings,
@@ -236,10 +235,10 @@ class TranslationJob:
         A pipe is not checked: it cannot be read twice.
 
         Raises:
-            ValueError: As `constraints.encode_prefixes`.
+            ValueError: As `arguments.encode_prefixes`.
         """
         for first_line, lines in _file_blocks(name):
-            constraints.encode_prefixes(
+            arguments.encode_prefixes(
                 lines,
                 vocabulary=self._translator.vocabulary,
                 search=self._translator.config.search,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, types
-from vaswani_jax.inference import beam_search, brackets, constraints, sampling
+from vaswani_jax.inference import beam_search, brackets, logit_biases, sampling
 from vaswani_jax.inference.banks import PhraseRows, RequiredPhrases
 
 # Upper estimate of a tree's symbols per source token; GUM's mean is 1.9.
@@ -80,7 +80,7 @@ def make_generator(
                     top_k=search.top_k,
                     top_p=search.top_p,
                 ),
-                constraint=task.constraint,
+                logit_bias=task.logit_bias,
             )
         else:
             hypotheses = beam_search.beam_search(
@@ -88,7 +88,7 @@ def make_generator(
                 task.caches,
                 max_lengths=task.max_lengths,
                 options=task.options,
-                constraint=task.constraint,
+                logit_bias=task.logit_bias,
                 phrases=task.phrases,
                 alpha=rows.alpha,
                 n_best=rows.n_best,
@@ -111,8 +111,8 @@ class Task:
         caches: The stepper's state.
         max_lengths: Most tokens of each row's outputs, the end mark counted.
         options: How to search.
-        constraint: What forbids tokens; None if nothing does.
-        grammar: The part of the constraint that makes outputs trees, if any does.
+        logit_bias: What forbids tokens; None if nothing does.
+        grammar: The part of it that makes outputs trees, if any does.
         phrases: The phrases that outputs must have; None if none must.
     """
 
@@ -120,7 +120,7 @@ class Task:
     caches: Any
     max_lengths: Int[Array, "B"]
     options: beam_search.SearchOptions
-    constraint: beam_search.Constraint | None
+    logit_bias: beam_search.LogitBias | None
     grammar: brackets.TreeGrammar | None
     phrases: RequiredPhrases | None
 
@@ -200,9 +200,9 @@ def make_task(
     if caches is None:
         caches = _start(apply, source=rows.source, options=options)
     num_logits = transformer.num_logits(vocab_size)
-    constraint: beam_search.Constraint | None = None
+    logit_bias: beam_search.LogitBias | None = None
     if rows.prefix.shape[1] or search.no_repeat_ngram:
-        constraint = constraints.make_constraint(
+        logit_bias = logit_biases.make_logit_bias(
             search, rows.prefix, vocab_size=num_logits
         )
     grammar = None
@@ -214,7 +214,7 @@ def make_task(
             max_lengths=max_lengths,
             num_logits=num_logits,
         )
-        constraint = constraints.join(constraint, grammar)
+        logit_bias = logit_biases.join(logit_bias, grammar)
     phrases = None
     if rows.phrases is not None:
         prefix_lengths = jnp.sum(rows.prefix != types.PAD_ID, axis=1)
@@ -224,7 +224,7 @@ def make_task(
         caches=caches,
         max_lengths=max_lengths,
         options=options,
-        constraint=constraint,
+        logit_bias=logit_bias,
         grammar=grammar,
         phrases=phrases,
     )

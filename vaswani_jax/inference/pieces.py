@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from vaswani_jax.core import config
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.inference import constraints, sentences
+from vaswani_jax.inference import arguments, sentences
 from vaswani_jax.inference.phrases import Phrase
 
 
@@ -59,7 +59,7 @@ def cut_lines(
     """
     prefix_ids: list[list[int]] = [[] for _ in lines]
     if prefixes is not None:
-        prefix_ids = constraints.encode_prefixes(
+        prefix_ids = arguments.encode_prefixes(
             prefixes,
             vocabulary=vocabulary,
             search=settings.search,

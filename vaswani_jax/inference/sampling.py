@@ -46,7 +46,7 @@ def sample(
     keys: Any,
     options: beam_search.SearchOptions,
     distribution: Distribution,
-    constraint: beam_search.Constraint | None = None,
+    logit_bias: beam_search.LogitBias | None = None,
 ) -> types.Hypotheses:
     """Return W independent outputs of each sentence, in the order of drawing.
 
@@ -60,7 +60,7 @@ def sample(
         keys: A random key for each sentence, `[B]`: what it draws depends on no other.
         options: As for `beam_search`; W outputs of each sentence are drawn.
         distribution: What to draw from.
-        constraint: As for `beam_search`.
+        logit_bias: As for `beam_search`.
     """
     B, W, T = max_lengths.shape[0], options.beam_size, options.max_length
 
@@ -74,8 +74,8 @@ def sample(
         never = (ids == types.PAD_ID) | (ids == types.BOS_ID)
         early = (ids == types.EOS_ID) & (position + 1 < options.min_length)
         allowed = jnp.where(never | early, -jnp.inf, logits)
-        if constraint is not None:
-            allowed = allowed + constraint(draws.tokens, jnp.arange(B), position)
+        if logit_bias is not None:
+            allowed = allowed + logit_bias(draws.tokens, jnp.arange(B), position)
         drawn = draw(allowed, _points(keys, position, W=W), distribution=distribution)
         gained = jnp.take_along_axis(log_probs, drawn[:, :, None], axis=2)[:, :, 0]
         has_ended = draws.has_ended | (position >= max_lengths)[:, None]

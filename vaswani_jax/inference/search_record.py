@@ -124,7 +124,7 @@ def record(
     *,
     max_lengths: Int[Array, "B"],
     options: beam_search.SearchOptions,
-    constraint: beam_search.Constraint | None = None,
+    logit_bias: beam_search.LogitBias | None = None,
 ) -> list[SearchRecord]:
     """Return the record of each sentence's search; see `beam_search.beam_search`."""
 
@@ -135,7 +135,7 @@ def record(
             stepper,
             max_lengths=max_lengths,
             options=options,
-            constraint=constraint,
+            logit_bias=logit_bias,
         )
 
     search = _start(stepper, state, max_lengths=max_lengths, options=options)
@@ -183,7 +183,7 @@ def _program(
             task.stepper,
             max_lengths=task.max_lengths,
             options=task.options,
-            constraint=task.constraint,
+            logit_bias=task.logit_bias,
         )
 
     return _Program(jax.jit(start), jax.jit(advance, donate_argnums=2))

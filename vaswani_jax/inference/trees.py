@@ -108,7 +108,7 @@ def _pieces(
         num_words = int(subwords.word_starts[list(source)].sum())
         if part := words[start : start + num_words]:
             symbols = vocabulary.decode(target).split()
-            # Without a constraint even the unknown symbol can be written for a word.
+            # Without the grammar even the unknown symbol can be written for a word.
             yield [linearization.WORD if s == UNKNOWN else s for s in symbols], part
         start += num_words
     if leftover_words := words[start:]:

@@ -8,7 +8,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import types
-from vaswani_jax.inference import constraints
+from vaswani_jax.inference import logit_biases
 
 V, B, W, T = 7, 2, 3, 9
 SEARCH = settings.small_settings().search
@@ -25,7 +25,7 @@ def test_what_would_repeat_n_tokens_is_found(n: int) -> None:
     for position in range(T):
         tokens = random_tokens(10 * n + position)
         tokens[:, :, position:] = types.PAD_ID
-        repeats = constraints.repeated_ngrams(
+        repeats = logit_biases.repeated_ngrams(
             jnp.asarray(tokens), jnp.int32(position), n=n, vocab_size=V
         )
         expected = np.zeros((B, W, V), bool)
@@ -38,9 +38,9 @@ def test_what_would_repeat_n_tokens_is_found(n: int) -> None:
 
 def allowed(prefix: jnp.ndarray, position: int, **changes: int) -> np.ndarray:
     search = dataclasses.replace(SEARCH, **changes)
-    constraint = constraints.make_constraint(search, prefix, vocab_size=V)
+    logit_bias = logit_biases.make_logit_bias(search, prefix, vocab_size=V)
     tokens = jnp.asarray(random_tokens(1)).at[:, :, position:].set(types.PAD_ID)
-    scores = np.asarray(constraint(tokens, jnp.arange(B), jnp.int32(position)))
+    scores = np.asarray(logit_bias(tokens, jnp.arange(B), jnp.int32(position)))
     assert np.isin(scores, [0, -np.inf]).all()
     return np.broadcast_to(scores == 0, (B, W, V))
 

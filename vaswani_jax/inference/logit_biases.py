@@ -1,26 +1,23 @@
-"""Constraints on the outputs of a search: begin with a prefix, repeat nothing.
+"""What is added to logits so that outputs begin with a prefix or repeat nothing.
 
-A constraint is 0 where a token may follow a hypothesis and -inf where not. It takes
+A logit bias is 0 where a token may follow a hypothesis and -inf where not. It takes
 part in what is chosen, not in the probabilities, which stay the model's own.
 """
-
-from collections.abc import Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vaswani_jax.core import config, types
-from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import beam_search
 
 
-def make_constraint(
+def make_logit_bias(
     search: config.SearchConfig, prefix: Int[Array, "B P"], *, vocab_size: int
-) -> beam_search.Constraint:
+) -> beam_search.LogitBias:
     """Return what the settings and each sentence's prefix forbid."""
     prefix_length = prefix.shape[1]
 
-    def constraint(
+    def logit_bias(
         tokens: Int[Array, "B W T"], rows: Int[Array, "B"], position: Int[Array, ""]
     ) -> Float[Array, "#B #W V"]:
         token = jnp.arange(vocab_size)
@@ -38,45 +35,16 @@ def make_constraint(
             is_forbidden = jnp.where(in_prefix, token != forced, is_forbidden)
         return jnp.where(is_forbidden, -jnp.inf, 0.0)
 
-    return constraint
+    return logit_bias
 
 
 def join(
-    first: beam_search.Constraint | None, second: beam_search.Constraint
-) -> beam_search.Constraint:
-    """Return the constraint to what both allow; None allows everything."""
+    first: beam_search.LogitBias | None, second: beam_search.LogitBias
+) -> beam_search.LogitBias:
+    """Return the bias that allows what both allow; None allows everything."""
     if first is None:
         return second
     return lambda *hypotheses: first(*hypotheses) + second(*hypotheses)
-
-
-def encode_prefixes(
-    prefixes: Sequence[str],
-    *,
-    vocabulary: Vocabulary,
-    search: config.SearchConfig,
-    first_line: int,
-) -> list[list[int]]:
-    """Return the ids of what the translation of each line begins with.
-
-    Raises:
-        ValueError: A line, counted from `first_line`, has more than
-            `max_source_tokens`, or the target is trees.
-    """
-    for number, prefix in enumerate(prefixes, start=first_line):
-        if vocabulary.is_trees and prefix.strip():
-            raise ValueError(
-                f"prefix, line {number}: a parser takes no prefixes; leave them out"
-            )
-    encoded = vocabulary.encode(prefixes, target=True)
-    for number, ids in enumerate(encoded, start=first_line):
-        if len(ids) > search.max_source_tokens:
-            raise ValueError(
-                f"prefix, line {number}: {len(ids):,} tokens are more than "
-                f"config.search.max_source_tokens={search.max_source_tokens}; shorten "
-                "the prefix"
-            )
-    return encoded
 
 
 def repeated_ngrams(

@@ -17,7 +17,7 @@ from vaswani_jax.core import parallel, types
 BLOCK_SIZES = (128, 125, *range(192, 63, -1))
 
 
-class Candidates(NamedTuple):
+class LikelyExtensions(NamedTuple):
     """Extensions that include the likeliest ones; an index is beam * V + token."""
 
     log_probs: Float[Array, "B N"]
@@ -67,7 +67,7 @@ def best_extensions(
         limits: Of the length.
     """
     V = logits.shape[2]
-    top = top_candidates(logits, offset, count=count)
+    top = likely_extensions(logits, offset, count=count)
     origin, token = top.indices // V, top.indices % V
     is_mark = (token == types.PAD_ID) | (token == types.BOS_ID)
     is_early_end = (token == types.EOS_ID) & (limits.position + 1 < limits.min_length)
@@ -80,9 +80,9 @@ def best_extensions(
     return Extensions(best, origin, token)
 
 
-def top_candidates(
+def likely_extensions(
     logits: Float[Array, "B W V"], offset: Float[Array, "B W 1"], *, count: int
-) -> Candidates:
+) -> LikelyExtensions:
     """Return a few extensions that contain the `count` likeliest of all allowed ones.
 
     A top-k in two stages over beams times vocabulary: the vocabulary is cut into
@@ -108,7 +108,7 @@ def top_candidates(
     token = block[:, :, None] * size + jnp.arange(size)
     # Tokens past the vocabulary's end are impossible, but need a valid index.
     indices = beam[:, :, None] * V + jnp.minimum(token, V - 1)
-    return Candidates(inside.reshape(B, -1), indices.reshape(B, -1))
+    return LikelyExtensions(inside.reshape(B, -1), indices.reshape(B, -1))
 
 
 def largest_and_total(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from vaswani_jax.core import parallel, types
-from vaswani_jax.inference import candidates
+from vaswani_jax.inference import extensions
 
 
 @pytest.mark.parametrize("platform", ["cpu", "tpu"])
@@ -23,7 +23,7 @@ def test_the_likeliest_extensions_are_those_of_a_full_sort(
     logits[:, :, : types.EOS_ID + 1] = 2 * V
     logits[1, 1, -1] = V
     with parallel.targeting(platform):
-        top = candidates.top_candidates(
+        top = extensions.likely_extensions(
             jnp.asarray(logits), jnp.asarray(offset), count=2 * W
         )
     total = logits + offset
