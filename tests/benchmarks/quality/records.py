@@ -321,7 +321,7 @@ def describe_machine() -> dict[str, Any]:
     return {
         "processor": names[0] if names else platform.processor(),
         "cores": os.cpu_count(),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}",
     }
 
 
