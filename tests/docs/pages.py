@@ -39,8 +39,9 @@ _BLOCK = re.compile(
     re.M | re.S,
 )
 _CELL = re.compile(r"^```\{code-cell\}\n(.*?)^```$", re.M | re.S)
-# 0:00:00, 1,767,936, 5.52e-04, and the list 700, 750, 800.
-_FIGURES = re.compile(r"\d(?:[\d.,:e+-]*\d)?(?:, \d+)*")
+# 0:00:00, 1,767,936, 5.52e-04, and the list 700, 750, 800; in a column, the spaces that
+# align it.
+_FIGURES = re.compile(r"(?:(?<= {2}) +)?\d(?:[\d.,:e+-]*\d)?(?:, \d+)*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +139,8 @@ def without_figures(output: tuple[str, ...]) -> tuple[str, ...]:
 
     >>> without_figures(("step 800 of 800  lr 5.52e-04", "mean of [700, 750, 800]"))
     ('step ... of ...  lr ...', 'mean of [...]')
+    >>> without_figures(("ter      0.35  TER",))
+    ('ter  ...  TER',)
     """
     return tuple(_FIGURES.sub("...", line) for line in output)
 
