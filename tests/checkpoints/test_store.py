@@ -140,6 +140,19 @@ def test_fewer_to_keep_make_room_on_a_full_disk(
     store.restore(tmp_path, 3, names=BOTH)
 
 
+def test_a_disk_without_room_for_a_directory_has_none_for_a_checkpoint(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: pathlib.Path, *arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib.Path, "mkdir", fail)
+        with pytest.raises(store.NotWrittenError, match=r"No space left .* free some"):
+            trees.save(tmp_path / "checkpoints", {1: 1.0})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_cannot_be_deleted_stays_with_a_warning(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -99,7 +99,6 @@ def save(
         NotWrittenError: It could not be written. No part of it remains.
     """
     directory = directory.absolute()
-    directory.mkdir(parents=True, exist_ok=True)
     if checkpoint.step in steps(directory):
         return
     leaves = jax.tree.leaves(checkpoint.items)
@@ -107,6 +106,7 @@ def save(
     # A run may resume on a full disk with a smaller `keep`.
     prune(directory, keep=keep, preemption_steps=preemption_steps)
     try:
+        directory.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(directory).free < num_bytes:
             raise OSError(errno.ENOSPC, "no space left")
         _write(directory, checkpoint)
@@ -114,7 +114,8 @@ def save(
         clear_unfinished(directory)
         path = directory / str(checkpoint.step)
         shutil.rmtree(path, ignore_errors=True)
-        free = shutil.disk_usage(directory).free
+        folder = next(p for p in (directory, *directory.parents) if p.is_dir())
+        free = shutil.disk_usage(folder).free
         reason = " ".join(str(error).split())[:300]
         raise NotWrittenError(
             f"checkpoint {path} was not written: {reason}. It needs "
@@ -268,6 +269,15 @@ def _restore(directory: pathlib.Path, step: int, *, names: Sequence[str]) -> Che
         if digests is not None and digest(tree) != digests[name]:
             raise _damage_error(path, f"the digest of {name!r} does not match")
     return Checkpoint(step, items, record)
+
+
+def read_record(directory: pathlib.Path, step: int) -> dict[str, Any]:
+    """Return the record of a checkpoint, without verifying it; {} if it has none."""
+    path = directory / str(step) / RECORD / "metadata"  # Orbax names it so.
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, TypeError, ValueError):
+        return {}
 
 
 def seal(path: pathlib.Path) -> None:
