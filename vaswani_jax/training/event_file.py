@@ -6,6 +6,7 @@ import PyTorch or TensorFlow if one is installed, which takes seconds.
 """
 
 import functools
+import math
 import pathlib
 import struct
 import time
@@ -34,7 +35,8 @@ class EventFile:
             _bytes(
                 SUMMARY_VALUE,
                 _bytes(VALUE_TAG, name.encode())
-                + struct.pack("<Bf", VALUE_SIMPLE, value),
+                + bytes((VALUE_SIMPLE,))
+                + _float32(value),
             )
             for name, value in values.items()
         )
@@ -71,6 +73,13 @@ def _write_event(file: IO[bytes], *, step: int, field: bytes) -> None:
     length = struct.pack("<Q", len(event))
     file.write(length + _checksum(length) + event + _checksum(event))
     file.flush()
+
+
+def _float32(value: float) -> bytes:
+    try:
+        return struct.pack("<f", value)
+    except OverflowError:  # A finite number beyond those of 32 bits.
+        return struct.pack("<f", math.copysign(math.inf, value))
 
 
 def _bytes(tag: int, value: bytes) -> bytes:
