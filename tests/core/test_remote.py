@@ -8,6 +8,7 @@ import pytest
 
 from tests import object_store
 from tests.core.machines import RUN, Machine, content, stored, write
+from vaswani_jax.checkpoints import store as checkpoint_store
 from vaswani_jax.core import files, remote
 
 
@@ -128,6 +129,7 @@ def test_a_run_moves_to_another_machine_and_back(
         machine.push(url)
     assert stored(url) == content(second)
     assert content(machine.pull(url)) == content(second)
+    assert checkpoint_store.steps(local_run / "checkpoints") == [3]
 
 
 def test_what_was_not_sent_is_kept_by_the_machine_that_has_it(
@@ -239,6 +241,50 @@ def test_a_directory_that_is_replaced_has_no_seal_until_it_is_whole(
     machine.pull(url)
     machine.push(url)
     assert stored(url) == content(local_run)
+
+
+def test_files_of_earlier_data_go_with_it(
+    url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
+) -> None:
+    write(local_run, {"data/source.model": "s", "data/manifest.json": "two sides"})
+    machine.push(url)
+    other = other_machine.pull(url)  # before the data changes
+    shutil.rmtree(local_run / "data")
+    write(local_run, {"data/shared.model": "v", "data/manifest.json": "one for both"})
+    machine.pull(url)  # as the start after a kill does
+    machine.push(url)
+    expected = {name: text for name, text in RUN.items() if name[:5] != "data/"} | {
+        "data/shared.model": "v",
+        "data/manifest.json": "one for both",
+    }
+    assert stored(url) == expected
+    other_machine.pull(url)
+    assert content(other) == expected == content(machine.pull(url))
+
+
+@pytest.mark.parametrize("url", ["memory"], indirect=True)
+def test_a_pull_that_is_cut_leaves_no_file_of_earlier_data(
+    url: str,
+    machine: Machine,
+    other_machine: Machine,
+    local_run: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = other_machine.pull(url)
+    (local_run / "data/train.source").unlink()
+    write(local_run, {"data/train.both": "new", "data/manifest.json": "other"})
+    machine.push(url)
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError("cut")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(fsspec.core.url_to_fs(url)[0]), "get", fail)
+        with pytest.raises(remote.RemoteError, match="cut"):
+            other_machine.pull(url)
+    other_machine.pull(url)
+    other_machine.push(url)
+    assert stored(url) == content(other) == content(local_run)
 
 
 def test_a_damaged_copy_comes_again_and_is_not_sent(

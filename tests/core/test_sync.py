@@ -27,6 +27,12 @@ def test_a_name_matches_itself_its_directory_and_a_glob(
     assert sync.matches(name, [pattern]) == is_match
 
 
+def test_prepared_data_has_its_manifest_in_the_run_or_alone() -> None:
+    assert sync.find_manifest("data/train.source") == "data/manifest.json"
+    assert sync.find_manifest("train.source") == "manifest.json"
+    assert sync.find_manifest(PART) == sync.find_manifest(SEAL) == ""
+
+
 # The versions at the last sync are "1".
 @pytest.mark.parametrize(
     ("local", "remote", "if_ahead", "if_behind"),

@@ -160,11 +160,20 @@ class RemoteDirectory(files.Directory):
                 return self.path
             local = self._local_versions()
             is_local_ahead = self._is_local_ahead(remote)
+            # Data that was prepared here, and not sent before the process ended.
+            unsent_manifests = {
+                name
+                for name, version in local.items()
+                if is_local_ahead
+                and sync.find_manifest(name) == name
+                and version != last_sync.get(name, Sync()).local
+            }
             outdated_names = [
                 name
                 for name in remote
                 if name.partition("/")[0] not in skip
                 and (sync.matches(name, file_names) or not file_names)
+                and sync.find_manifest(name) not in unsent_manifests
                 and sync.is_outdated(
                     local.get(name),
                     remote=remote[name],
@@ -172,7 +181,6 @@ class RemoteDirectory(files.Directory):
                     is_local_ahead=is_local_ahead,
                 )
             ]
-            self._download(outdated_names, remote=remote, last_sync=last_sync)
             deleted_names = local.keys() - remote.keys()
             if file_names:
                 # A shard that the store has lost no longer belongs to its glob.
@@ -182,10 +190,21 @@ class RemoteDirectory(files.Directory):
                     if name not in file_names and sync.matches(name, file_names)
                 }
             elif is_local_ahead:
-                deleted_names = set()
-            for name in deleted_names:
-                self._set_aside(name, last_sync.pop(name, Sync()))
-                (self.path / name).unlink(missing_ok=True)
+                # Another process has replaced the prepared data.
+                deleted_names = {
+                    name
+                    for name in deleted_names & last_sync.keys()
+                    if sync.find_manifest(name) in outdated_names
+                }
+            # First what new data replaces: if this is cut, the next pull repeats it.
+            replaced_names = {
+                name
+                for name in deleted_names
+                if sync.find_manifest(name) in outdated_names
+            }
+            self._remove(replaced_names, last_sync=last_sync)
+            self._download(outdated_names, remote=remote, last_sync=last_sync)
+            self._remove(deleted_names - replaced_names, last_sync=last_sync)
         return self.path
 
     def pull_file(self) -> pathlib.Path:
@@ -236,19 +255,27 @@ class RemoteDirectory(files.Directory):
             for seal in seals & remote.keys():
                 self._store.rm_file(f"{self._root}/{seal}")
             self._upload(sorted(changed_names - seals))
+            # Files of the replaced data would otherwise be read with the new ones.
+            self._delete(
+                {
+                    name
+                    for name in last_sync.keys() - local.keys()
+                    if sync.find_manifest(name) in changed_names
+                },
+                last_sync=last_sync,
+            )
             self._upload(sorted(seals))
-            # Delete the checkpoints that were deleted here, their seals first.
+            # Delete the checkpoints that were deleted here.
             checkpoints = {sync.checkpoint_path(name) for name in local} | {None}
-            deleted_names = [
-                name
-                for name in last_sync
-                if name.startswith(prefix)
-                and sync.checkpoint_path(name) not in checkpoints
-            ]
-            for name in sorted(deleted_names, key=sync.is_seal, reverse=True):
-                with contextlib.suppress(FileNotFoundError):
-                    self._store.rm_file(f"{self._root}/{name}")
-                del last_sync[name]
+            self._delete(
+                {
+                    name
+                    for name in last_sync
+                    if name.startswith(prefix)
+                    and sync.checkpoint_path(name) not in checkpoints
+                },
+                last_sync=last_sync,
+            )
             remote = self._remote_versions()
             for name in changed_names | seals:
                 # A file that the store does not list yet is sent again.
@@ -314,6 +341,27 @@ class RemoteDirectory(files.Directory):
         if path.exists() and last.local != sync.local_version(path):
             (self._superseded / name).parent.mkdir(parents=True, exist_ok=True)
             path.replace(self._superseded / name)
+
+    def _remove(self, names: Collection[str], *, last_sync: dict[str, Sync]) -> None:
+        """Remove files of the local copy; set aside unsent ones."""
+        for name in names:
+            self._set_aside(name, last_sync.pop(name, Sync()))
+            (self.path / name).unlink(missing_ok=True)
+            self._remove_empty_folders(name)
+
+    def _remove_empty_folders(self, name: str) -> None:
+        """Remove folders that a deleted file leaves empty: they look like steps."""
+        for folder in (self.path / name).parents:
+            if folder == self.path or any(folder.iterdir()):
+                return
+            folder.rmdir()
+
+    def _delete(self, names: Collection[str], *, last_sync: dict[str, Sync]) -> None:
+        """Delete files on the store, seals first."""
+        for name in sorted(names, key=sync.is_seal, reverse=True):
+            with contextlib.suppress(FileNotFoundError):
+                self._store.rm_file(f"{self._root}/{name}")
+            del last_sync[name]
 
     def _upload(self, names: Collection[str]) -> None:
         if not names:

@@ -79,6 +79,16 @@ def checkpoint_path(name: str) -> str | None:
     return match[1] if (match := CHECKPOINT.match(name)) else None
 
 
+def find_manifest(name: str) -> str:
+    """Return the path of the manifest of the prepared data that a file belongs to.
+
+    "" for a file of a checkpoint, which is replaced as a whole.
+    """
+    if checkpoint_path(name):
+        return ""
+    return f"{match[0] if (match := SEALED.match(name)) else ''}manifest.json"
+
+
 def find_seal(name: str, names: Collection[str]) -> str | None:
     """Return the seal among names that a file depends on; a seal returns itself."""
     if is_seal(name):
