@@ -80,6 +80,36 @@ def test_an_evaluation_that_a_signal_cuts_is_made_when_the_run_goes_on(
     assert losses == [0.0, 0.0]
 
 
+def test_an_evaluation_that_a_signal_cuts_does_not_end_patience(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = settings.small_settings(
+        **OVERRIDES,
+        **{
+            "training.num_steps": 8,
+            "training.checkpoint_every_steps": 3,
+            "training.best_metric": "loss",
+            "training.patience": 1,
+        },
+    )
+    losses = itertools.count(9.0, -1.0)
+
+    def improve(params: Any) -> dict[str, float]:
+        return {"valid/loss": next(losses), "valid/bleu": 1.0}
+
+    def cut_at_the_second(params: Any) -> dict[str, float]:
+        if next(calls):
+            signal.raise_signal(signal.SIGTERM)
+        return improve(params)
+
+    calls = iter([False, True])
+    with pytest.raises(preemption.Stopped, match="at step 4"):
+        train(small, tmp_path, evaluator=cut_at_the_second)
+    assert train(small, tmp_path, evaluator=improve).step == 8
+    # The checkpoint that the signal caused is deleted.
+    assert store.steps(tmp_path / "checkpoints") == [3, 6, 8]
+
+
 def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(
     tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
 ) -> None:

@@ -228,7 +228,8 @@ class _Loop:
             is_evaluated = not is_evaluation_due or self._evaluate(
                 state.evaluated_params
             )
-            is_last = is_last or bool(self._stop_reason())
+            if is_evaluated:
+                is_last = is_last or bool(self._stop_reason())
             must_stop = must_stop or not is_evaluated
             if must_stop and not (is_save_due or is_last):
                 self.progress.preemption_steps.append(step)
