@@ -225,6 +225,24 @@ def test_generated_text_is_that_of_the_seed(tmp_path: pathlib.Path) -> None:
     assert sources[0] != sources[1]
 
 
+def test_seeds_that_need_their_own_data_share_no_directory(
+    tmp_path: pathlib.Path,
+) -> None:
+    shared = settings.small_settings(**{"data.directory": str(tmp_path / "data")})
+    with pytest.raises(ValueError, match=r"config\.data\.directory=.*leave it out"):
+        vaswani_jax.train_seeds(shared, tmp_path / "several", num_seeds=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_seed_out_of_range_is_refused_before_work_starts(
+    tmp_path: pathlib.Path,
+) -> None:
+    large = settings.small_settings(seed=20_240_101_123_456)
+    with pytest.raises(ValueError, match=r"config\.seed must be .* got 20240101123456"):
+        vaswani_jax.train(large, tmp_path)
+    assert not (tmp_path / "data").exists()
+
+
 def test_seeds_and_one_run_do_not_share_a_directory(
     text_settings: config.Config, tmp_path: pathlib.Path
 ) -> None:

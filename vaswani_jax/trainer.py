@@ -123,7 +123,8 @@ def train(
     thread.
 
     Sets options of JAX for the whole process; none changes results. The compilation
-    cache is in ~/.cache/vaswani_jax, or the directory JAX_COMPILATION_CACHE_DIR.
+    cache is in ~/.cache/vaswani_jax, or the directory VASWANI_JAX_CACHE;
+    JAX_COMPILATION_CACHE_DIR, if set, gets the compiled programs instead.
     If JAX has not used a device yet, asynchronous dispatch on CPUs is off.
 
     Args:
@@ -195,7 +196,8 @@ def train_seeds(
         on_evaluation: Called with the seed and each `Evaluation`.
 
     Raises:
-        ValueError: The number of seeds is out of range, or the workdir holds one run.
+        ValueError: The number of seeds is out of range, the workdir holds one run, or
+            seeds that need data of their own would share `data.directory`.
             All errors of `train` are raised, too.
     """
     _check_config(config)
@@ -205,6 +207,11 @@ def train_seeds(
     results: dict[int, TrainingResult] = {}
     shared_data = None
     if prepared.depends_on_seed(config.data):
+        if config.data.directory and num_seeds > 1:
+            raise ValueError(
+                f"config.data.directory={config.data.directory}: the data depends on "
+                "the seed, so seeds cannot share a directory; leave it out"
+            )
         logger.info("each seed prepares its own data, which depends on the seed")
     for seed in range(config.seed, config.seed + num_seeds):
         run = f"{name.rstrip('/')}/{seeds.folder_name(seed)}"
@@ -269,16 +276,21 @@ def _train(
             lambda: stack.enter_context(loggers.open_loggers(config, directory.path)),
             ValueError,
         )
-        if init_from and select.has_checkpoints(directory.path):
+        has_checkpoints = select.has_checkpoints(directory.path)
+        if not has_checkpoints:
+            seeds.check_range(seed=config.seed, num_seeds=1)
+        if init_from and has_checkpoints:
             logger.info(
-                "note: --init_from has no effect, because this run has checkpoints"
+                "note: --init_from gives no parameters, since this run has checkpoints"
             )
-            init_from = ""
-        initial = _load_initial(config, init_from) if init_from else None
+        initial = None
+        if init_from and not has_checkpoints:
+            initial = _load_initial(config, init_from)
         data = _prepare(
             config,
             directory,
             initial=initial,
+            init_from=init_from,
             rebuild=rebuild_data,
             shared_data=shared_data,
         )
@@ -295,7 +307,7 @@ def _train(
                 evaluators=[*validation.make_validators(config, data), *evaluators],
                 loggers=[*metrics_loggers, *(opened or ())],
                 initial_params=initial.params if initial else None,
-                init_from=init_from,
+                init_from="" if has_checkpoints else init_from,
             )
         except divergence.DivergedError:
             if processes.is_main_process():
@@ -304,7 +316,8 @@ def _train(
                     directory.push()
             raise
         if processes.is_main_process():
-            _draw_curves(os.fspath(workdir), directory)
+            _draw_curves(os.fspath(workdir), directory.path)
+            directory.push()
         else:
             directory.pull()
         evaluations = []
@@ -362,18 +375,16 @@ def _load_initial(config: Config, init_from: str) -> _InitialModel:
     return _InitialModel(checkpoint.items["params"], extended)
 
 
-def _draw_curves(name: str, workdir: files.Directory) -> None:
+def _draw_curves(name: str, workdir: pathlib.Path) -> None:
     """Draw WORKDIR/curves.png, or log what that needs."""
     if not canvas.is_available():
         logger.info(f"no curves.png: {extras.how_to_install('plot')} draws it")
         return
     try:
-        figure = learning_curves.draw([learning_curves.read(name, workdir.path)])
-        canvas.save(figure, workdir.path / "curves.png")
+        figure = learning_curves.draw([learning_curves.read(name, workdir)])
+        canvas.save(figure, workdir / "curves.png")
     except Exception as error:  # A picture must not make a finished run fail.
         logger.warning(f"curves.png is not drawn: {error}")
-        return
-    workdir.push()
 
 
 def _prepare(
@@ -381,10 +392,14 @@ def _prepare(
     workdir: files.Directory,
     *,
     initial: _InitialModel | None,
+    init_from: str,
     rebuild: bool,
     shared_data: pathlib.Path | None,
 ) -> prepared.PreparedData:
     """Prepare the data in the main process; the others open what it has prepared."""
+
+    def find_lost_vocabulary() -> Vocabulary | None:
+        return _load_initial(config, init_from).vocabulary if init_from else None
 
     def prepare(*, rebuild: bool) -> prepared.PreparedData:
         return prepared.open_or_prepare(
@@ -393,6 +408,7 @@ def _prepare(
             rebuild=rebuild,
             required_fingerprint=lambda: select.recorded_vocabulary(workdir.path),
             initial_vocabulary=initial.vocabulary if initial else None,
+            find_lost_vocabulary=find_lost_vocabulary,
         )
 
     def prepare_and_push() -> prepared.PreparedData:

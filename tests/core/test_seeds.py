@@ -58,5 +58,5 @@ def test_a_number_of_seeds_out_of_range_is_refused() -> None:
     for number in (0, -1, seeds.MAX_SEEDS + 1):
         with pytest.raises(ValueError, match=f"from 1 to 100, got {number}; "):
             seeds.check_range(seed=1, num_seeds=number)
-    with pytest.raises(ValueError, match="would be 4294967296, at most 4294967295"):
+    with pytest.raises(ValueError, match=r"at most 4294967294, .* got 4294967295"):
         seeds.check_range(seed=seeds.MAX_SEED, num_seeds=2)

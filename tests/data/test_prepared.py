@@ -165,18 +165,51 @@ def test_rebuilding_keeps_the_vocabulary_that_checkpoints_need(text):
     data = small_text.prepare(text)
     files = small_text.contents(data.directory)
     required = data.vocabulary.fingerprint
-    with pytest.raises(ValueError, match=f"trained with the vocabulary {required}"):
-        small_text.prepare(
-            text,
-            rebuild=True,
-            required_fingerprint=lambda: required,
-            **{"data.vocab_size": 41},
+
+    def rebuild(**overrides):
+        return small_text.prepare(
+            text, rebuild=True, required_fingerprint=lambda: required, **overrides
         )
-    assert small_text.contents(data.directory) == files
-    rebuilt = small_text.prepare(
-        text, rebuild=True, required_fingerprint=lambda: required
-    )
+
+    for changes in ({"data.vocab_size": 41}, {"data.max_length": 20}):
+        with pytest.raises(ValueError, match="The run has checkpoints that need this"):
+            rebuild(**changes)
+        assert small_text.contents(data.directory) == files
+    # A held-out text may change, and token files may be damaged.
+    small_text.write_lines(text / "valid.en", ["ba ko"] * small_text.SIZES["valid"])
+    [path] = data.directory.glob("train.source.*int*")
+    tokens = path.read_bytes()
+    path.write_bytes(b"damaged")
+    rebuilt = rebuild()
     assert rebuilt.vocabulary.fingerprint == required
+    assert rebuilt.text("valid")[0] == ["ba ko"] * small_text.SIZES["valid"]
+    assert path.read_bytes() == tokens
+    # Another training text does not replace that of the checkpoints.
+    small_text.write_lines(text / "train.en", ["ba ko"] * small_text.SIZES["train"])
+    files = small_text.contents(data.directory)
+    with pytest.raises(ValueError, match="the text of 'train' has changed"):
+        rebuild()
+    assert small_text.contents(data.directory) == files
+    shutil.rmtree(data.directory)
+    with pytest.raises(ValueError, match=f"trained with the vocabulary {required}"):
+        rebuild()
+
+
+def test_rebuilding_takes_the_vocabulary_that_another_model_gave(text):
+    vocabulary = settings.letters_vocabulary()
+    options = {"required_fingerprint": lambda: vocabulary.fingerprint}
+    changes = {"data.vocab_size": vocabulary.size, "data.byte_fallback": True}
+    all_settings = small_text.settings_of(text, **changes)
+    data = prepared.open_or_prepare(
+        all_settings,
+        text.with_name("data"),
+        rebuild=False,
+        initial_vocabulary=vocabulary,
+        **options,
+    )
+    assert data.vocabulary.fingerprint == vocabulary.fingerprint
+    rebuilt = small_text.prepare(text, rebuild=True, **options, **changes)
+    assert rebuilt.vocabulary.fingerprint == vocabulary.fingerprint
 
 
 def test_opening_data_asks_no_checkpoint_for_its_vocabulary(text):

@@ -100,7 +100,7 @@ def test_workdir_of_another_vocabulary_is_refused(
     assert "vocab_size is 45, was 57" in refused and "--rebuild_data" not in refused
     assert refused.endswith("or name another --workdir")
     rebuilt = vaswani("main", workdir, *flags, "--rebuild_data")
-    assert "trained with the vocabulary" in error_of(rebuilt)
+    assert "The run has checkpoints that need this data" in error_of(rebuilt)
     assert "vocab_size is 45" in error_of(vaswani("decode", workdir, *flags))
     # What was there is there.
     decoded = vaswani("decode", workdir, stdin=b"a\n")

@@ -33,10 +33,10 @@ def check_range(*, seed: int, num_seeds: int) -> None:
             f"the number of seeds must be from 1 to {MAX_SEEDS}, got {num_seeds}; "
             "config.seed is the first of them"
         )
-    if (last := seed + num_seeds - 1) > MAX_SEED:
+    if seed > (maximum := MAX_SEED - num_seeds + 1):
         raise ValueError(
-            f"the last seed would be {last}, at most {MAX_SEED} is allowed: lower "
-            "config.seed"
+            f"config.seed must be at most {maximum}, so that every seed fits into 32 "
+            f"bits; got {seed}"
         )
 
 

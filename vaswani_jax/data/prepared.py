@@ -13,7 +13,7 @@ import os
 import pathlib
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from vaswani_jax.core import config, data_config, files, remote, tensor_file
 from vaswani_jax.data import manifest, text_files, token_files, vocabulary
@@ -144,34 +144,81 @@ def open_matching(
             the data is damaged.
     """
     data = open_prepared(directory)
-    if compare_text and not data.manifest.text:
+    if compare_text:
+        _check_has_text(directory, data.manifest)
+    differences = data.manifest.setting_differences(settings.data)
+    if compare_text:
+        differences += _text_differences(settings, data.manifest, may_be_missing=True)
+    if any(difference.is_fixed for difference in differences) and has_checkpoints():
+        raise _replacement_error(directory, differences)
+    if differences:
+        raise ValueError(
+            f"{_describe(directory, differences)}. Prepare it again (`vaswani prepare` "
+            "or `vaswani train`, with --rebuild_data), restore the settings, or name "
+            "another --workdir"
+        )
+    return data
+
+
+def _check_has_text(directory: pathlib.Path, recorded: Manifest) -> None:
+    if not recorded.text:
         raise ValueError(
             f"{directory} has an imported model's vocabulary and no text: decode and "
             "export use it. A run of your own starts from it in another --workdir, by "
             "vaswani train --init_from"
         )
-    differences = data.manifest.setting_differences(settings.data)
-    if compare_text:
-        differences += _text_differences(settings, data.manifest)
+
+
+def _describe(directory: pathlib.Path, differences: Sequence[Difference]) -> str:
+    reasons = "; ".join(difference.text for difference in differences)
+    return f"{directory} was prepared from other data: {reasons}"
+
+
+def _replacement_error(
+    directory: pathlib.Path, differences: Sequence[Difference]
+) -> ValueError:
+    return ValueError(
+        f"{_describe(directory, differences)}. The run has checkpoints that need this "
+        "data: restore the settings and the text, or name another --workdir"
+    )
+
+
+def _refuse_to_replace(settings: config.Config, directory: pathlib.Path) -> None:
+    """Refuse to replace the data that checkpoints need with other data.
+
+    Raises:
+        ValueError: A setting or a text that a run must keep differs.
+        FileNotFoundError: A text is missing.
+    """
+    try:
+        recorded = manifest.read_manifest(directory)
+    except (OSError, ValueError):
+        return  # There is none, or it is damaged.
+    _check_has_text(directory, recorded)
+    differences = [
+        difference
+        for difference in (
+            *recorded.setting_differences(settings.data),
+            *_text_differences(settings, recorded, may_be_missing=False),
+        )
+        if difference.is_fixed
+    ]
     if differences:
-        reasons = "; ".join(difference.text for difference in differences)
-        advice = (
-            "Prepare it again (`vaswani prepare` or `vaswani train`, with "
-            "--rebuild_data), restore the settings, or name another --workdir"
-        )
-        is_fixed = any(difference.is_fixed for difference in differences)
-        if is_fixed and has_checkpoints():
-            advice = (
-                "The run has checkpoints that need this data: restore the settings and "
-                "the text, or name another --workdir"
-            )
-        raise ValueError(
-            f"{directory} was prepared from other data: {reasons}. {advice}"
-        )
-    return data
+        raise _replacement_error(directory, differences)
 
 
-def _text_differences(settings: config.Config, recorded: Manifest) -> list[Difference]:
+def _saved_vocabulary(directory: pathlib.Path, fingerprint: str) -> Vocabulary | None:
+    """Return the vocabulary in a directory if it is whole and has this fingerprint."""
+    try:
+        saved = vocabulary.load(directory)
+    except (OSError, ValueError):
+        return None
+    return saved if saved.fingerprint == fingerprint else None
+
+
+def _text_differences(
+    settings: config.Config, recorded: Manifest, *, may_be_missing: bool
+) -> list[Difference]:
     from vaswani_jax.data import sources, training_text
 
     splits = sources.splits(settings.data)
@@ -192,6 +239,8 @@ def _text_differences(settings: config.Config, recorded: Manifest) -> list[Diffe
                 settings.data, split, seed=settings.seed, previous=record
             )
         except FileNotFoundError as error:
+            if not may_be_missing:
+                raise
             logger.info(f"note: {error}; the prepared {split!r} data is used")
             continue
         if sources.content_identity(current) == sources.content_identity(record):
@@ -220,6 +269,7 @@ def open_or_prepare(
     rebuild: bool,
     required_fingerprint: Callable[[], str | None] = lambda: None,
     initial_vocabulary: Vocabulary | None = None,
+    find_lost_vocabulary: Callable[[], Vocabulary | None] = lambda: None,
 ) -> PreparedData:
     """Open the prepared data of a configuration, after preparing it if it is missing.
 
@@ -232,13 +282,16 @@ def open_or_prepare(
         rebuild: Whether to replace data that is there.
         required_fingerprint: Called if data is prepared or differs: returns the
             fingerprint of the vocabulary that checkpoints need, or None if there are
-            none. Data with another vocabulary does not replace the old data.
+            none. If it returns one, `rebuild` reuses the saved vocabulary, and refuses
+            to replace the training data with other data.
         initial_vocabulary: A vocabulary to use instead of learning one.
+        find_lost_vocabulary: Called if checkpoints need a vocabulary that is not
+            saved: returns it, or None.
 
     Raises:
-        ValueError: The directory holds data of another text or of other settings and
-            `rebuild` is false; the vocabulary is not the required one; or the text
-            cannot be used, see `sources.pairs`.
+        ValueError: The directory holds data of another text or of other settings, and
+            `rebuild` is false or checkpoints need it; the vocabulary is not the
+            required one; or the text cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing and there is no prepared data.
     """
     directory = directory.resolve()  # A link stays a link.
@@ -266,6 +319,16 @@ def open_or_prepare(
             _refuse_other_files(directory)
         if initial_vocabulary:
             _check_configured(settings.data, initial_vocabulary, directory=None)
+        fingerprint = required_fingerprint()
+        if fingerprint is not None:
+            _refuse_to_replace(settings, directory)
+            if saved_vocabulary := _saved_vocabulary(directory, fingerprint):
+                _check_configured(settings.data, saved_vocabulary, directory=directory)
+            initial_vocabulary = (
+                saved_vocabulary or initial_vocabulary or find_lost_vocabulary()
+            )
+            if initial_vocabulary:
+                _check_required(initial_vocabulary.fingerprint, fingerprint, directory)
         from vaswani_jax.data import prepare
 
         with files.replacing(directory) as unfinished:
@@ -275,16 +338,25 @@ def open_or_prepare(
                 seed=settings.seed,
                 vocabulary=initial_vocabulary,
             )
-            fingerprint = required_fingerprint()
-            if fingerprint not in (None, record.vocabulary):
-                raise ValueError(
-                    "this text and these settings give the vocabulary "
-                    f"{record.vocabulary}, but the checkpoints were trained with "
-                    f"the vocabulary {fingerprint}: {directory} stays as it "
-                    "was; name another --workdir"
-                )
+            if fingerprint is not None:
+                _check_required(record.vocabulary, fingerprint, directory)
             record.write(unfinished)
         return open_prepared(directory)
+
+
+def _check_required(actual: str, required: str, directory: pathlib.Path) -> None:
+    """Refuse a vocabulary that is not that of the checkpoints.
+
+    Raises:
+        ValueError: The fingerprints differ.
+    """
+    if actual != required:
+        raise ValueError(
+            f"this text, these settings and --init_from give the vocabulary {actual}, "
+            f"but the checkpoints were trained with the vocabulary {required}: "
+            f"{directory} stays as it was; name another --workdir, or the --init_from "
+            "that the run began with"
+        )
 
 
 def depends_on_seed(data: config.DataConfig) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, files, parallel, processes, seeds, shards
+from vaswani_jax.core import config, files, parallel, processes, shards
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.training import early_stopping, optimizer, step
 from vaswani_jax.training.early_stopping import Best, Criterion
@@ -251,7 +251,9 @@ def newest_valid(
         if not store.is_sealed(path):  # A kill of an earlier version left it unsealed.
             store.seal(path)
     for reason in damaged.values():
-        logger.warning(f"{reason}; it is set aside, step {checkpoint.step:,} is used")
+        logger.warning(
+            f"{reason}; it was moved aside, and step {checkpoint.step:,} is used"
+        )
     return checkpoint
 
 
@@ -281,12 +283,7 @@ def _check_agreement(
 
 
 def _new_state(run: Run, initial_params: Any) -> TrainState:
-    settings = run.settings
-    if settings.seed > seeds.MAX_SEED:
-        raise ValueError(
-            f"config.seed must be at most {seeds.MAX_SEED}, got {settings.seed}"
-        )
-    state = step.create_state(settings, vocab_size=run.vocabulary.size)
+    state = step.create_state(run.settings, vocab_size=run.vocabulary.size)
     if initial_params is None:
         return state
     params = jax.tree.map(_fill_rows, state.params, initial_params)
