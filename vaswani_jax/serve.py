@@ -5,6 +5,7 @@ vaswani serve runs/demo fast=runs/small@best --port=8080
 python -m vaswani_jax.serve --models=runs/demo
 """
 
+import contextlib
 import importlib.util
 import ipaddress
 import logging
@@ -44,12 +45,12 @@ HOSTS = flags.DEFINE_list(
     "the loopback address, elsewhere any.",
 )
 ROOT_PATH = flags.DEFINE_string(
-    "root_path", "", "The path at which a proxy shows the server, as /mt."
+    "root_path", "", "The path at which a proxy shows the server, such as /mt."
 )
 CORS_ORIGINS = flags.DEFINE_list(
     "cors_origins",
     [],
-    "The origins whose pages may use the API, as https://example.org.",
+    "The origins whose pages may use the API, such as https://example.org.",
 )
 API_KEYS = path_flags.define_path(
     "api_keys", None, "A file of keys, one a line; a request needs one of them."
@@ -113,11 +114,31 @@ def check_flags() -> None:
     if root and (not root.startswith("/") or root.endswith("/")):
         raise ValueError(f"--root_path={root} must begin with / and not end with it")
     _beam_sizes()
+    _hosts()
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
             f"a server needs {', '.join(missing)}: {extras.how_to_install('serve')}"
         )
+
+
+def _hosts() -> list[str]:
+    """Return the names in --hosts, as the guard compares them.
+
+    Raises:
+        ValueError: One has a port.
+    """
+    names = []
+    for value in HOSTS.value:
+        name = value.lower()
+        with contextlib.suppress(ValueError):
+            name = f"[{ipaddress.IPv6Address(name)}]"
+        if ":" in name and not name.endswith("]"):
+            raise ValueError(
+                f"--hosts={value} must be a name or an address without a port"
+            )
+        names.append(name)
+    return names
 
 
 def main() -> None:
@@ -135,7 +156,7 @@ def main() -> None:
     limits = _limits()
     with server.listening(HOST.value, PORT.value) as listener:
         url = server.url_of(listener)
-        hosts = HOSTS.value
+        hosts = _hosts()
         if not hosts and _is_loopback(listener.getsockname()[0]):
             hosts = list(guard.LOOPBACK_HOSTS)
         loader = models.Loader(_load, limits=limits)

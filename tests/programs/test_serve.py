@@ -84,8 +84,9 @@ def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
     ("words", "reason"),
     [
         ((), "--models is missing: name a run, a bundle or NAME=PATH"),
-        (("none", "--port=0"), "none is no directory: name that of a run"),
+        (("none", "--port=0"), "none is not a directory; name that of a run"),
         (("none", "--root_path=a"), "--root_path=a must begin with / and not end"),
+        (("none", "--hosts=a:8000"), "--hosts=a:8000 must be a name or an address"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(

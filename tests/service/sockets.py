@@ -7,12 +7,15 @@ import time
 
 import uvicorn
 
+from vaswani_jax.service.connections import Connection
+
 
 @contextlib.contextmanager
 def served(service):
     """Run a service on a socket; yield its port."""
     config = uvicorn.Config(
         lambda scope, receive, send: service(scope, receive, send),
+        http=Connection,
         interface="asgi3",
         log_config=None,
         ws="none",

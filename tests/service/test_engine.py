@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import gc
+import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
@@ -134,6 +135,28 @@ def test_each_request_gets_its_own_results(
 
     limits = dataclasses.replace(small_models.LIMITS, queue=1000)
     run(check, limits=limits, num_threads=num_threads)
+
+
+def test_a_long_glossary_holds_no_other_request() -> None:
+    is_answered = threading.Event()
+
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        find_phrases = model.find_phrases
+
+        def wait(*arguments: Any, **options: Any) -> Any:
+            assert is_answered.wait(5)
+            return find_phrases(*arguments, **options)
+
+        model.find_phrases = wait
+        slow = asyncio.create_task(
+            engine.translate(["a b"], search=SEARCH, glossary={"a": "b"})
+        )
+        await asyncio.sleep(0)
+        await engine.translate(["a b"], search=SEARCH)
+        is_answered.set()
+        assert texts(await slow)
+
+    run(check)
 
 
 def test_threads_compute_batches_at_the_same_time() -> None:

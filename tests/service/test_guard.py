@@ -59,6 +59,9 @@ def test_a_body_that_is_too_large_is_not_read(client):
             answer.json()["error"]["message"]
             == f"the body has more than {most:,} bytes"
         )
+        answer = client.post("/translate", content=b" " * (most + 1))
+        assert answer.status_code == 400
+        assert answer.json() == {"error": f"the body has more than {most:,} bytes"}
 
 
 def guard_bytes(client):

@@ -103,6 +103,13 @@ def test_a_version_changes_with_the_files_of_its_checkpoint_alone(tmp_path):
     assert models.version(f"{tmp_path}@newest") != first
     os.utime(file, ns=(1, 1))
     assert models.version(str(tmp_path)) != first
+    ensemble = models.version(f"{tmp_path}@newest,averaged")
+    os.utime(file, ns=(2, 2))
+    assert models.version(f"{tmp_path}@newest,averaged") != ensemble
+    for name in ("pytorch_model.bin", "source.spm", "vocab.json"):
+        earlier_version = models.version(str(tmp_path))
+        (tmp_path / name).write_text("of MarianMT")
+        assert models.version(str(tmp_path)) != earlier_version
     bundle = tmp_path / "a.safetensors"
     bundle.write_bytes(b"a")
     second = models.version(str(bundle))

@@ -238,20 +238,18 @@ def _check_root_path(root_path: str, routes: Sequence[BaseRoute]) -> None:
         if root_path and f"{path}/".startswith(f"{root_path}/"):
             raise ValueError(
                 f"--root_path={root_path} hides the route {path}: choose another path, "
-                "as /mt"
+                "such as /mt"
             )
 
 
 async def _refuse(request: fastapi.Request, refusal: Exception) -> Response:
     assert isinstance(refusal, Refusal)
-    content = refusals.content(refusal)
+    status, content = refusal.status, refusals.content(refusal)
     if not guard.path_of(request.scope).startswith("/v1/"):
-        content = {"error": refusal.message}
-        if refusal.status in (413, 422):
-            refusal.status = 400  # The statuses that LibreTranslate's clients know.
+        status, content = refusals.as_libretranslate(refusal)
     return Response(
         json.dumps(content),
-        status_code=refusal.status,
+        status_code=status,
         headers=refusal.headers,
         media_type="application/json",
     )

@@ -12,7 +12,7 @@ from concurrent import futures
 from typing import Any, TypeVar
 
 from vaswani_jax.core import side_by_side
-from vaswani_jax.inference.phrases import mark_missing
+from vaswani_jax.inference.phrases import Phrase, mark_missing
 from vaswani_jax.inference.results import AttendedPair, Hypothesis, PairScore
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import batches
@@ -99,6 +99,7 @@ class Engine:
         self._seconds_per_sentence = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads: list[threading.Thread] = []
+        self._glossary_thread = futures.ThreadPoolExecutor(1)
 
     def warm(self) -> None:
         """Compile everything that a request can need; returns when it is done."""
@@ -139,6 +140,7 @@ class Engine:
             self._changed.notify_all()
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
+        self._glossary_thread.shutdown(wait=False, cancel_futures=True)
         # What the threads have handed over last is delivered before this returns.
         await asyncio.sleep(0)
 
@@ -168,7 +170,7 @@ class Engine:
         self._check_open(len(lines))
         phrases = None
         if glossary is not None:
-            phrases = self.translator.find_phrases(lines, glossary=glossary)
+            phrases = await self._find_phrases(lines, glossary, deadline=deadline)
         pieces = self.translator.pieces(
             lines, search=search, prefixes=prefixes, phrases=phrases
         )
@@ -188,6 +190,23 @@ class Engine:
         translator = self.translator.line_translator(search.beam_size, search.n_best)
         hypotheses = translator.join(outputs, pieces=pieces, lines=lines)
         return hypotheses if phrases is None else mark_missing(hypotheses, phrases)
+
+    async def _find_phrases(
+        self,
+        lines: Sequence[str],
+        glossary: Mapping[str, str],
+        *,
+        deadline: float | None,
+    ) -> list[tuple[Phrase, ...]]:
+        """Look for terms in a thread: many in long lines take seconds."""
+        find = functools.partial(self.translator.find_phrases, lines, glossary=glossary)
+        seconds = None if deadline is None else deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(seconds):
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._glossary_thread, find)
+        except TimeoutError:
+            raise TooLateError from None
 
     async def score(
         self,

@@ -280,9 +280,9 @@ class _Answer:
         """Send a refusal, unless an answer has begun."""
         if self.status:
             return
-        content: Any = refusals.content(refusal)
+        status, content = refusal.status, refusals.content(refusal)
         if is_libretranslate:
-            content = {"error": refusal.message}
+            status, content = refusals.as_libretranslate(refusal)
         body = json.dumps(content, ensure_ascii=False).encode(errors="replace")
         headers = {
             "content-type": "application/json",
@@ -295,7 +295,7 @@ class _Answer:
         await self.send(
             {
                 "type": "http.response.start",
-                "status": refusal.status,
+                "status": status,
                 "headers": encoded,
             }
         )

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import pydantic
 
 Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
+# A list of many wrong values would have an error for each.
+Strings = Annotated[list[str], pydantic.Field(fail_fast=True)]
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 TEXT = "A text, or a list of texts. A text may have many sentences and lines."
 
@@ -46,7 +48,7 @@ class TranslateRequest(Choice):
             ]
         }
     )
-    text: str | list[str] = pydantic.Field(description=TEXT)
+    text: str | Strings = pydantic.Field(description=TEXT)
     n_best: int = pydantic.Field(
         default=1,
         ge=1,
@@ -58,12 +60,12 @@ class TranslateRequest(Choice):
     length_penalty: Finite | None = pydantic.Field(
         default=None, ge=0, description="The exponent of the length penalty, alpha."
     )
-    prefix: str | list[str] | None = pydantic.Field(
+    prefix: str | Strings | None = pydantic.Field(
         default=None, description="What the translation of each text begins with."
     )
     glossary: dict[str, str] | None = pydantic.Field(
         default=None,
-        description="Translations of terms, as {term: translation}. `missing_phrases` "
+        description="Translations of terms: {term: translation}. `missing_phrases` "
         "names those that the translation of a sentence lacks.",
     )
     alignment: bool = pydantic.Field(
@@ -82,10 +84,8 @@ class ScoreRequest(Choice):
             "examples": [{"text": "3 hours ago", "translation": "vor 3 Stunden"}]
         }
     )
-    text: str | list[str] = pydantic.Field(description="A line, or a list of lines.")
-    translation: str | list[str] = pydantic.Field(
-        description="The translation of each."
-    )
+    text: str | Strings = pydantic.Field(description="A line, or a list of lines.")
+    translation: str | Strings = pydantic.Field(description="The translation of each.")
 
 
 class AttentionRequest(Choice):

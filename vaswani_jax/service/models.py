@@ -21,6 +21,8 @@ from vaswani_jax.service.refusals import Refusal
 
 logger = logging.getLogger(__name__)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# The files in the directory of a model; a run has its checkpoints in folders.
+ENDINGS = ("json", "safetensors", "bin", "spm")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,10 +152,14 @@ def version(path: str) -> object:
     root = pathlib.Path(name)
     if not root.is_dir():
         return _stamps([root])
-    kind = checkpoint.partition("/")[0] or "averaged"
-    folder = kind if kind in select.FOLDERS else "checkpoints"
-    files = [root / "config.json", *root.glob("*.safetensors")]
-    steps = list((root / folder).glob("*"))
+    # A directory of MarianMT has files of all these kinds, a run its settings.
+    files = [file for ending in ENDINGS for file in root.glob(f"*.{ending}")]
+    all_folders = {"checkpoints", *select.FOLDERS}
+    steps = [
+        step
+        for folder in all_folders - select.other_folders(checkpoint or "averaged")
+        for step in (root / folder).glob("*")
+    ]
     return _stamps([*files, *steps, *(step / "files.json" for step in steps)])
 
 

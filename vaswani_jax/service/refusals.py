@@ -73,3 +73,13 @@ def content(refusal: Refusal) -> dict[str, object]:
     {'error': {'message': "model: there is no 'a'", 'field': 'model'}}
     """
     return {"error": {"message": refusal.message, "field": refusal.field}}
+
+
+def as_libretranslate(refusal: Refusal) -> tuple[int, dict[str, object]]:
+    """Return the status and the JSON in which LibreTranslate's clients expect it.
+
+    >>> as_libretranslate(Refusal(413, "the text is too long"))
+    (400, {'error': 'the text is too long'})
+    """
+    status = 400 if refusal.status in (413, 422) else refusal.status
+    return status, {"error": refusal.message}

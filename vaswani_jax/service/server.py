@@ -11,6 +11,7 @@ from types import FrameType
 import uvicorn
 
 from vaswani_jax.service.app import Service
+from vaswani_jax.service.connections import Connection
 
 logger = logging.getLogger(__name__)
 # After the last answer, for clients that are slow to read it.
@@ -34,7 +35,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 # Uvicorn would take what can be called without arguments for a factory.
                 lambda scope, receive, send: service(scope, receive, send),
-                http="httptools",
+                http=Connection,
                 interface="asgi3",
                 ws="none",
                 lifespan="on",
