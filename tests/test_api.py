@@ -154,7 +154,7 @@ def test_a_marian_directory_translates_as_the_run_that_it_came_from(
     ):
         assert original[0].text == copy[0].text
         np.testing.assert_allclose(original[0].score, copy[0].score, rtol=1e-4)
-    with pytest.raises(ValueError, match=r"config\.model\.d_ff: .* decides that"):
+    with pytest.raises(ValueError, match=r"config\.model\.d_ff cannot be set"):
         vaswani_jax.load(directory, overrides={"model.d_ff": 9})
     with pytest.raises(ValueError, match="import it"):
         vaswani_jax.load(directory, ensemble=[str(tmp_path / "run")])
@@ -183,7 +183,7 @@ def test_the_name_of_a_run_may_name_its_checkpoint(run: pathlib.Path) -> None:
 
 
 def test_what_is_no_run_is_refused(run: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    message = f"^{tmp_path}/nothing is no directory: name that of a run$"
+    message = f"^{tmp_path}/nothing is not a directory; name that of a run$"
     with pytest.raises(ValueError, match=message):
         vaswani_jax.load(tmp_path / "nothing")
     with pytest.raises(ValueError, match=f"^{tmp_path} holds no run: it has no"):

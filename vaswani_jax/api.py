@@ -72,7 +72,7 @@ def load(
         unneeded_folders = select.other_folders(checkpoint)
         workdir = remote.open_workdir(run).pull(skip=unneeded_folders)
     if settings is None and not (is_file or workdir.is_dir()):
-        raise ValueError(f"{run} is no directory: name that of a run")
+        raise ValueError(f"{run} is not a directory; name that of a run")
     if settings is None and _is_marian(workdir):
         if ensemble:
             raise ValueError(

@@ -12,7 +12,7 @@ from absl import flags
 from vaswani_jax.checkpoints import average, store
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import parsing
+from vaswani_jax.core import parsing, plurals
 from vaswani_jax.core.config import Config
 from vaswani_jax.data import prepared
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -34,7 +34,8 @@ def check_flags() -> None:
     """Refuse anything but one of --last and --steps."""
     steps = STEPS.value
     if (LAST.value is None) == (steps is None):
-        raise ValueError("give --last=N or --steps=A,B,C, one of the two")
+        problem = "are missing" if steps is None else "are both given"
+        raise ValueError(f"--last=N and --steps=A,B,C {problem}: give one of them")
     if steps is None:
         return
     if not steps or not all(step.isdecimal() for step in steps):
@@ -55,7 +56,8 @@ def main() -> None:
         steps = store.steps(directory)[-LAST.value :]
         if len(steps) < LAST.value:
             raise ValueError(
-                f"--last={LAST.value}: {directory} has {len(steps)} checkpoints"
+                f"--last={LAST.value}: {directory} has "
+                f"{plurals.format_count(len(steps), 'checkpoint')}; lower --last"
             )
     mean = average.average_params(directory, steps)
     settings, vocabulary = _model(workdir.path)

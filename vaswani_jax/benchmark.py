@@ -55,9 +55,10 @@ def train() -> None:
     settings = program.settings()
     workdir, shape = WORKDIR.value, SHAPE.value
     if (workdir is None) == (shape is None):
-        raise ValueError("give either --workdir or --shape")
+        problem = "are missing" if workdir is None else "are both given"
+        raise ValueError(f"--workdir and --shape {problem}: give one of them")
     if workdir is not None and VOCAB_SIZE.value is not None:
-        raise ValueError("--vocab_size is of random ids: it goes with --shape")
+        raise ValueError("--vocab_size needs --shape, whose ids are random")
     _use_devices(settings)
     if workdir is None:
         vocab_size = VOCAB_SIZE.value or expected_size(settings.data)

@@ -44,8 +44,8 @@ DATA = flags.DEFINE_bool("data", False, "Check the text, and the vocabulary if a
 HARDWARE = flags.DEFINE_list(
     "hardware",
     None,
-    "Chips to compile for, as v5e:2x4,h100:8: v4, v5e, v5p, v6e, tpu7x (extra tpu), "
-    "h100, a100 (extra cuda), and their number or grid.",
+    "Chips to compile for, such as v5e:2x4,h100:8: v4, v5e, v5p, v6e, tpu7x (extra "
+    "tpu), h100, a100 (extra cuda), and their number or grid.",
 )
 ALL_SHAPES = flags.DEFINE_bool(
     "all_shapes", False, "Compile every shape, not only the largest and the commonest."
@@ -91,8 +91,8 @@ def main() -> None:
 def _check_flags() -> None:
     if not (DATA.value or HARDWARE.value):
         raise ValueError(
-            "--hardware is missing: name chips, as --hardware=v5e:8, or check the text "
-            "with --data"
+            "--hardware is missing: name chips, such as --hardware=v5e:8, or check the "
+            "text with --data"
         )
 
 

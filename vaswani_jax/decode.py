@@ -16,7 +16,7 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config, processes
+from vaswani_jax.core import compilation_cache, config, plurals, processes
 from vaswani_jax.inference import (
     decode_job,
     formats,
@@ -194,7 +194,10 @@ def main() -> None:
     line_warnings.warn_of_unusual_lines(job.unusual_lines, settings)
     line_warnings.warn_of_unknown_characters(job.unknown)
     line_warnings.warn_of_plain_text(job.plain_text_lines)
-    logger.info(f"{job.num_lines:,} lines in, {num_lines:,} lines out")
+    logger.info(
+        f"{plurals.format_count(job.num_lines, 'line')} in, "
+        f"{plurals.format_count(num_lines, 'line')} out"
+    )
 
 
 def _blocks(lines: Iterable[list[str]]) -> Iterator[decode_job.Block]:

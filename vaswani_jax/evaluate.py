@@ -20,7 +20,7 @@ CHECKPOINT = run_flags.define_checkpoint()
 SPLIT = flags.DEFINE_multi_string(
     "split",
     ["test"],
-    "The text to score: valid, test, or files SOURCE,REFERENCES or "
+    "The text to score: valid, test, both (valid,test), or files SOURCE,REFERENCES or "
     "NAME=SOURCE,REFERENCES. Repeat the flag for several.",
 )
 SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bound=0)

@@ -12,7 +12,7 @@ from absl import flags
 
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import paths
+from vaswani_jax.core import paths, plurals
 from vaswani_jax.data import text_files, treebank
 from vaswani_jax.data.treebank import Tree
 from vaswani_jax.evaluation import bracketing
@@ -102,7 +102,9 @@ def _read_trees(path: pathlib.Path) -> tuple[list[int], list[Tree]]:
     if not with_words:
         raise ValueError(f"{path}: no tree has words")
     if num_empty := len(trees) - len(with_words):
-        logger.info(f"{path}: {num_empty:,} trees without words are left out")
+        logger.info(
+            f"{path}: {plurals.format_count(num_empty, 'tree')} without words left out"
+        )
     return [line for line, _ in with_words], [tree for _, tree in with_words]
 
 
@@ -116,7 +118,7 @@ def _score_lines(gold_path: pathlib.Path, test_path: pathlib.Path) -> Bracketing
         if count:
             logger.warning(
                 f"EVALB counts the outermost bracket {label!r} as a constituent, on "
-                f"{count:,} lines of {gold_path}"
+                f"{plurals.format_count(count, 'line')} of {gold_path}"
             )
     return bracketing.score_as_evalb(gold, test)
 

@@ -68,7 +68,7 @@ TREES = path_flags.define_path(
     "trees", None, "A file with a tree of each source line of --heads, in brackets."
 )
 ALIGNMENTS = path_flags.define_path(
-    "alignments", None, "A file with the aligned words of each pair, as 0-0 1-2."
+    "alignments", None, "A file with the aligned words of each pair, such as 0-0 1-2."
 )
 
 
@@ -103,7 +103,7 @@ def main() -> None:
     needless = select.other_folders(checkpoints)
     workdir = program.workdir(name, skip=needless)
     if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):
-        raise ValueError(f"--workdir={name} is no directory: name that of a run")
+        raise ValueError(f"--workdir={name} is not a directory; name that of a run")
     settings = parsing.load(workdir)
     names = [CHECKPOINT.value]
     if CHECKPOINTS.value is not None:
@@ -181,7 +181,8 @@ def _steps(workdir: pathlib.Path) -> list[int]:
         for step in steps:
             if step not in available:
                 raise ValueError(
-                    f"--checkpoints: no step {step}, there are {available}"
+                    f"--checkpoints={step}: there is no such step; there are "
+                    f"{available}"
                 )
         return steps
     shown_steps = build.spread(available, build.MAX_MODELS)

@@ -174,7 +174,9 @@ def _heads() -> list[int] | None:
         return [int(head) for head in HEADS.value]
     except ValueError:
         shown_heads = ",".join(HEADS.value)
-        raise ValueError(f"--heads={shown_heads} must be numbers, as 1,2") from None
+        raise ValueError(
+            f"--heads={shown_heads} must be numbers, such as 1,2"
+        ) from None
 
 
 def _check_text() -> None:
@@ -236,7 +238,7 @@ def _open(
     """Return where a run lies on this machine; of a URL, only some files of it."""
     workdir = program.open_workdir(name).pull(skip=skip, file_names=file_names)
     if not workdir.is_dir():
-        raise ValueError(f"--workdir={name} is no directory: name that of a run")
+        raise ValueError(f"--workdir={name} is not a directory; name that of a run")
     return workdir
 
 

@@ -14,8 +14,8 @@ FAILURES: dict[str, list[object]] = {
     "ValueError('no such line')": [1, "error: no such line\n"],
     "OSError(28, 'No space left on device', 'a.npz')": [
         1,
-        "error: [Errno 28] No space left on device: 'a.npz': free some where "
-        "--workdir, data and outputs lie\n",
+        "error: [Errno 28] No space left on device: 'a.npz': free space where "
+        "--workdir, data and outputs are\n",
     ],
     "OSError(13, 'Permission denied', 'a.npz')": [
         1,

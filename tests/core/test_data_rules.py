@@ -79,7 +79,7 @@ def test_locales_are_given_for_every_source(source, key):
     wrong = GENERATED | {"data.source": source, f"data.{key}": ""}
     example = "en" if key == "source_locale" else "de"
     assert refusal(wrong) == (
-        f"config.data.{key} must not be empty: give it a value, as "
+        f"config.data.{key} must not be empty: give it a value, such as "
         f"--config.data.{key}={example}"
     )
 
@@ -120,7 +120,7 @@ def test_generated_text_has_several_target_locales():
 
 def test_text_files_have_several_target_locales_if_their_tags_are_kept_whole():
     several = {"data.target_locale": "de,ja"}
-    assert "needs its tags among config.data.user_symbols" in refusal(several)
+    assert "in config.data.user_symbols, got" in refusal(several)
     data = parsed(several | {"data.user_symbols": "<2de>,<2ja>"}).data
     data_rules.check_languages(data)
     wrong = dataclasses.replace(data, target_locale="de,qq")
@@ -143,8 +143,8 @@ def test_target_locales_are_a_list_of_different_codes(locales):
 def test_the_tags_of_target_locales_are_user_symbols():
     text = refusal(SEVERAL | {"data.user_symbols": "<2de>,<2ja>"})
     assert text == (
-        "config.data.target_locale=de,pt_BR,ja needs its tags among "
-        "config.data.user_symbols, as <2de>,<2pt_BR>,<2ja>; got '<2de>,<2ja>'"
+        "config.data.target_locale=de,pt_BR,ja needs "
+        "the tags <2de>,<2pt_BR>,<2ja> in config.data.user_symbols, got '<2de>,<2ja>'"
     )
 
 

@@ -63,14 +63,14 @@ def test_a_choice_with_a_colon_stands_for_all_that_begin_like_it():
             setting(str, not_empty=True),
             "not empty",
             "",
-            "config.part.name must not be empty: give it a value, as "
+            "config.part.name must not be empty: give it a value, such as "
             "--config.part.name=...",
         ),
         (
             setting(str, not_empty=True, example="pt_BR"),
             "not empty",
             "",
-            "config.part.name must not be empty: give it a value, as "
+            "config.part.name must not be empty: give it a value, such as "
             "--config.part.name=pt_BR",
         ),
     ],

@@ -191,13 +191,22 @@ def test_every_line_must_have_the_columns_of_the_first(tmp_path):
             "no file {}/saved: it is a directory of splits, name one: saved/tr",
         ),
         ("text.de#", "text.de#: a name is FILES or FILES#COLUMN"),
-        ("text.tsv", "{}/text.tsv, line 1: tabs separate columns; name one, as text.t"),
-        ("text.de#de", "the column of tab-separated lines must be a number from 1, as"),
-        ("text.tsv#0", "the column of tab-separated lines must be a number from 1, as"),
+        (
+            "text.tsv",
+            "{}/text.tsv, line 1: tabs separate columns; name one, such as text.t",
+        ),
+        (
+            "text.de#de",
+            "the column of tab-separated lines must be a number from 1, such as",
+        ),
+        (
+            "text.tsv#0",
+            "the column of tab-separated lines must be a number from 1, such as",
+        ),
         ("text.tsv#3", "{}/text.tsv, line 1: no column 3, the line has 2 (tabs sep"),
         (
             "text.jsonl",
-            "{}/text.jsonl, line 1: a JSON object; name one of its keys, as text.json",
+            "{}/text.jsonl, line 1: a JSON object; name one of its keys, such as text",
         ),
         (
             "text.jsonl#de",

@@ -98,7 +98,7 @@ def test_prepared_data_is_opened_without_standard_input(
     [
         ("a\tb\nc\n", "12", "standard input, line 2: the number of columns must be"),
         ("a\tb\n", "13", "standard input, line 1: no column 3, the line has 2"),
-        ("a\tb\n", "10", "must be a number from 1, as -#2, got '0'"),
+        ("a\tb\n", "10", "must be a number from 1, such as -#2, got '0'"),
         (
             '{"a": ""}\n{"b": ""}\n',
             "aa",

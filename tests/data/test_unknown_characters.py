@@ -31,6 +31,6 @@ def test_trees_have_symbols_and_their_lines_characters():
     unknown = UnknownCharacters(vocabulary)
     unknown.count(["z"])
     unknown.count([], target=True)
-    assert "1 lines have characters that" in unknown.describe()
+    assert "1 line has characters that" in unknown.describe()
     unknown.count(["(S (VB z))"], target=True)
     assert "2 lines have characters or symbols that" in unknown.describe()

@@ -177,7 +177,7 @@ def test_score_evaluator_scores_every_line_with_its_reference(
     right = score(outputs, references)
     assert evaluate(params) == {"held_out/bleu": pytest.approx(right, rel=1e-9)}
     logged = caplog.records[-1].message
-    assert logged.startswith("1 lines over config.search.max_source_tokens=24")
+    assert logged.startswith("1 line over config.search.max_source_tokens=24")
     # What another order, a line less or the source itself would have given.
     wrong = [
         score(outputs[::-1], references),

@@ -89,7 +89,9 @@ def test_tensors_must_fit_and_all_be_used(full: Any) -> None:
 
     without = {name: tensor for name, tensor in tensors.items() if name != FC1}
     assert f"in here have no {FC1}" in error(without)
-    assert "has not: extra" in error({**tensors, "extra": np.ones(2, np.float32)})
+    assert "this model lacks: extra" in error(
+        {**tensors, "extra": np.ones(2, np.float32)}
+    )
     assert f"{FC1} does not fit" in error({**tensors, FC1: tensors[FC1][:-1]})
     short = tensors[LOGITS_BIAS][:, :-1]
     assert "has 10 values, the embedding 11 rows" in error(

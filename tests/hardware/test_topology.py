@@ -44,7 +44,7 @@ def test_a_number_has_its_usual_shape(
             r"unknown chip 'v5'; did you mean .*known: v4, v5e, v5p, v6e, tpu7x, ",
         ),
         ("tpu", r"known: v4, .*, h100, a100\)"),
-        ("v5e", "must be CHIP:NUMBER or CHIP:SHAPE, as v5e:8"),
+        ("v5e", "must be CHIP:NUMBER or CHIP:SHAPE, such as v5e:8"),
         ("v5e:0", "must be CHIP:NUMBER"),
         ("v5e:2x-4", "must be CHIP:NUMBER"),
         ("v5e:6", "slices have 1, 2, 4, 8, 16"),

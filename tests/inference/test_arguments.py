@@ -23,10 +23,14 @@ def test_the_end_mark_counts_among_the_tokens_of_a_line() -> None:
     changes = {"search.max_source_tokens": 4, "search.max_extra_tokens": 2}
     search = settings.small_settings(**changes).search
     arguments.check_lengths([[5] * 3], [[5] * 5], search=search, first_line=1)
-    sentence = r"^source, line 8: 5 tokens are more than .*max_source_tokens = 4$"
+    sentence = (
+        r"^source, line 8: 5 tokens are more than .*max_source_tokens = 4; shorten"
+    )
     with pytest.raises(ValueError, match=sentence):
         arguments.check_lengths([[5], [5] * 4], [[5]] * 2, search=search, first_line=7)
-    sentence = r"^target, line 7: 7 tokens are more than .*max_extra_tokens = 6$"
+    sentence = (
+        r"^target, line 7: 7 tokens are more than .*max_extra_tokens = 6; shorten"
+    )
     with pytest.raises(ValueError, match=sentence):
         arguments.check_lengths([[5]], [[5] * 6], search=search, first_line=7)
 
@@ -36,7 +40,7 @@ def test_only_samples_are_more_than_the_beam() -> None:
     arguments.check_n_best(3, beam)
     for n_best, sentence in (
         (0, "^--num_hypotheses must be at least 1, got 0$"),
-        (4, "^--num_hypotheses=4 is more than config.search.beam_size=3$"),
+        (4, "^--num_hypotheses=4 is more than config.search.beam_size=3; "),
     ):
         with pytest.raises(ValueError, match=sentence):
             arguments.check_n_best(n_best, beam, name="--num_hypotheses")

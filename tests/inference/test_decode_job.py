@@ -269,7 +269,7 @@ def test_reranked_candidates_are_written_with_their_alignment(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mbr": "chrf", "is_reranked": True}, "two orders: choose one"),
+        ({"mbr": "chrf", "is_reranked": True}, "cannot be combined: leave one out"),
         ({"num_candidates": 2}, "--num_candidates needs --mbr, --rerank_with"),
         ({"mbr": "bleu", "num_candidates": 4}, "--num_candidates=4 is more than"),
         (

@@ -47,7 +47,7 @@ def test_long_line_is_translated_whole_with_a_warning(
     assert translator.translate(None, ["a b", line]) == ["a b", line]
     [record] = caplog.records
     assert record.levelname == "WARNING"
-    assert "1 lines over config.search.max_source_tokens=8" in record.message
+    assert "1 line over config.search.max_source_tokens=8" in record.message
 
 
 def _same_texts(

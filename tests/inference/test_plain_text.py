@@ -42,7 +42,7 @@ def describe(lines: Sequence[str], *, source: str = "treebank") -> str:
 
 @pytest.mark.parametrize("line", PLAIN)
 def test_plain_text_for_a_parser_is_noticed(line: str) -> None:
-    assert describe([line]).startswith("1 lines look like plain text, with words such")
+    assert describe([line]).startswith("1 line looks like plain text, with words such")
     assert describe([line], source="text") == ""
     assert describe([line, *["a b ."] * 50]) == ""
 

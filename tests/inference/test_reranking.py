@@ -152,7 +152,7 @@ def test_a_line_that_is_too_long_for_a_model_keeps_its_order(
     assert ranked[0] == n_best_lists()[0]
     assert texts_of(ranked)[2] == ["d", "d e", "d e"]
     [record] = caplog.records
-    assert "1 lines are too long for a model that reranks" in record.message
+    assert "1 line is too long for a model that reranks" in record.message
 
 
 def test_parameters_that_are_no_numbers_are_named() -> None:

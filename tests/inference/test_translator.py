@@ -198,7 +198,7 @@ def test_warnings_name_the_settings_of_the_call(
     translator: Translator, caplog: pytest.LogCaptureFixture
 ) -> None:
     translator.translate(["a b c d e f g h"], max_source_tokens=4)
-    assert "1 lines over config.search.max_source_tokens=4 tokens" in caplog.text
+    assert "1 line over config.search.max_source_tokens=4 tokens" in caplog.text
 
 
 def test_scores_are_those_of_the_reference_model(

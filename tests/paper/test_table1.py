@@ -166,8 +166,8 @@ def test_no_more_sentences_are_timed_than_memory_holds(monkeypatch, caplog):
         assert costs.rows == rows
     notes = [line for line in caplog.messages if line.startswith("note: ")]
     assert [line.split(":")[1] for line in notes] == [
-        " 3 sentence(s) instead of 8",
-        " 1 sentence(s) instead of 8",
+        " 3 sentences instead of 8",
+        " 1 sentence instead of 8",
     ]
 
 

@@ -12,7 +12,7 @@ from tests.programs import runs
 @pytest.mark.parametrize(
     ("flag", "error"),
     [
-        ("--quiet", "give --last=N or --steps=A,B,C, one of the two"),
+        ("--quiet", "--last=N and --steps=A,B,C are missing: give one of them"),
         ("--steps=4,x", "--steps must be whole numbers, got ['4', 'x']"),
         ("--steps=50,50", "--steps must be different numbers, got ['50', '50']"),
         (

@@ -97,7 +97,7 @@ CUDNN = [
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["train"], "give either --workdir or --shape"),
+        (["train"], "--workdir and --shape are missing: give one of them"),
         (
             ["train", "--shape=2x8x1025", "--config.model.positional_encoding=learned"],
             "--shape=2x8x1025 is longer than config.model.max_positions",
@@ -112,7 +112,7 @@ CUDNN = [
         (["train", "--steps=0"], "error: --steps must be a positive integer, got '0'"),
         (
             ["train", "--shape=2x4x4", *CUDNN],
-            "config.model.attention=cudnn needs a GPU, here is",
+            "config.model.attention=cudnn needs a GPU; JAX sees",
         ),
         (["decode", *CUDNN], "attention=cudnn needs an even --source_tokens, got 25"),
         (["train", "--shape=999999999999x9x9"], "Unable to allocate"),

@@ -54,7 +54,7 @@ def test_a_sentence_without_words_has_no_tree_of_a_parser(
     first, second = GOLD.splitlines(keepends=True)
     completed = run(tmp_path, gold=f"{first}(TOP (S (-NONE- *)))\n{second}")
     assert completed.stdout.startswith(b"f1 72.73"), completed.stderr
-    assert b"1 trees without words are left out" in completed.stderr
+    assert b"1 tree without words left out" in completed.stderr
     wrong = run(
         tmp_path,
         gold=f"(S (-NONE- *))\n{first}{second}",

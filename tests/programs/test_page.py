@@ -117,7 +117,7 @@ def test_the_heads_of_a_text_are_printed_and_are_in_the_page(
 REFUSED = {
     "": "--workdir is missing: name the directory of a run",
     "EMPTY": "EMPTY holds no run: it has no config.json",
-    "EMPTY/none": "--workdir=EMPTY/none is no directory: name that of a run",
+    "EMPTY/none": "--workdir=EMPTY/none is not a directory; name that of a run",
     "RUN --output=a.pdf": "--output=a.pdf must end in .html or .json",
     "RUN --output=EMPTY/none/a.html": "--output: there is no directory EMPTY/none",
     "RUN --input=none": "--input: no file none",
@@ -141,7 +141,7 @@ REFUSED = {
         "--checkpoint and --checkpoints exclude each other"
     ),
     "RUN --checkpoints=some": "--checkpoints=some must be all, or steps separated by",
-    "RUN --checkpoints=4,5": "--checkpoints: no step 5, there are [4, 8]",
+    "RUN --checkpoints=4,5": "--checkpoints=5: there is no such step; there are [4, 8]",
     "RUN --checkpoints=1,2,3,4,5,6,7,8,9,10,11,12,13": (
         "--checkpoints has 13 steps, a page has at most 12"
     ),

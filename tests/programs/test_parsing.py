@@ -112,7 +112,7 @@ def test_python_parses_tokens_and_warns_of_plain_text(
     assert [leaf.word for leaf in tree.leaves()] == "The man ca n't see .".split()
     assert "plain text" not in caplog.text
     translator.translate([text])
-    assert '1 lines look like plain text, with words such as "can\'t"' in caplog.text
+    assert '1 line looks like plain text, with words such as "can\'t"' in caplog.text
 
 
 def test_the_tree_of_plain_text_is_drawn(

@@ -96,10 +96,10 @@ def test_of_a_run_on_a_store_the_records_alone_are_fetched(
 REFUSED = {
     "": "--workdir is missing: name the directory of a run",
     "EMPTY": "--workdir=EMPTY has no metrics.jsonl: no run has trained there",
-    "EMPTY/none": "--workdir=EMPTY/none is no directory: name that of a run",
+    "EMPTY/none": "--workdir=EMPTY/none is not a directory; name that of a run",
     "EMPTY --sentence=a": "EMPTY holds no run: it has no config.json",
     "EMPTY/none --sentence=a": (
-        "--workdir=EMPTY/none is no directory: name that of a run"
+        "--workdir=EMPTY/none is not a directory; name that of a run"
     ),
     "RUN --output=a.pdf": "--output=a.pdf must end in .png or .svg",
     "RUN --output=s3://bucket/a.png": "--output: there is no directory ",
@@ -125,7 +125,7 @@ REFUSED = {
     "RUN --figure=5 --word=a": "--word is of no use with --figure=5",
     "RUN --figure=3 --kind=memory": "--kind is of no use with --figure=3",
     "RUN --figure=3 --layer=2": "--layer=2 must be from 1 to 1",
-    "RUN --figure=3 --heads=a": "--heads=a must be numbers, as 1,2",
+    "RUN --figure=3 --heads=a": "--heads=a must be numbers, such as 1,2",
     "RUN --figure=3 --heads=99": "--heads=99 must be different numbers from 1 to ",
     "RUN --figure=1 --layer=1": "--layer is of no use with --figure=1",
     "nothing --figure=2": "nothing is no preset, FILE.py or workdir",

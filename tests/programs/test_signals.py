@@ -124,7 +124,7 @@ def test_ctrl_c_in_a_translation_says_how_many_lines_are_written(
         _, messages = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGINT
     assert messages.decode().endswith(
-        f"warning: interrupted: {output} has the output of 1 input line(s)\n"
+        f"warning: interrupted: {output} has the output of 1 input line\n"
         "\nerror: interrupted\n"
     )
     assert output.read_bytes().count(b"\n") == 1

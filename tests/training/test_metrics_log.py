@@ -277,7 +277,7 @@ def test_loggers_get_finite_metrics_until_they_fail(
     assert received == [(1, {"train/loss": 2.5}), (2, {"train/loss": 2.25})]
     [line] = log_lines.messages
     assert line == (
-        "a logger of metrics failed at step 1 and gets no more: "
+        "a logger of metrics failed at step 1 and is dropped: "
         "ConnectionError('no network')"
     )
 

@@ -199,10 +199,12 @@ def test_rows_that_devices_and_parts_add_are_logged():
     even, long = batching.Bucket(1600, 16, 16), batching.Bucket(96, 256, 256)
     assert microbatching.describe_padding([even, long], num_microbatches=2) == ""
     text = microbatching.describe_padding([even, long], num_microbatches=8)
-    assert "compute 128 rows of 256 tokens for 96: 33% more" in text
+    assert "128 rows of 256 tokens are computed for 96, 33% more" in text
     long = batching.Bucket(96, 200, 256)
     text = microbatching.describe_padding([even, long], num_microbatches=8)
-    assert "rows of 200 source and 256 target tokens for 96: 33% more" in text
+    assert (
+        "rows of 200 source and 256 target tokens are computed for 96, 33% more" in text
+    )
     for parts in (1, 2, 3, 8, 100):
         for rows in (1, 7, 96):
             leaf = np.zeros((rows, 3))

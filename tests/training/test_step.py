@@ -307,7 +307,7 @@ def test_fused_attention_is_refused_without_a_gpu():
             "model.d_v": 8,
         }
     )
-    with pytest.raises(ValueError, match="attention=cudnn needs a GPU, here is 8 cpu"):
+    with pytest.raises(ValueError, match="attention=cudnn needs a GPU; JAX sees 8 cpu"):
         training_step.train_step(fused, vocab_size=9, num_microbatches=1)
 
 

@@ -41,8 +41,8 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
         vocabulary = checkpoint.record["vocabulary"]
         if record and vocabulary != record["vocabulary"]:
             raise CheckpointError(
-                f"checkpoint {step} has the vocabulary {vocabulary}, another one "
-                f"{record['vocabulary']}: they cannot be averaged"
+                f"checkpoint {step} has the vocabulary {vocabulary}, an earlier one "
+                f"{record['vocabulary']}: only checkpoints of one run can be averaged"
             )
         if record and not run_record.may_be_same_run(record, checkpoint.record):
             logger.warning(

@@ -238,7 +238,8 @@ def check_fits(
     if fingerprint != vocabulary.fingerprint:
         raise CheckpointError(
             f"the checkpoint was trained with the vocabulary {fingerprint}, but the "
-            f"data has {vocabulary.fingerprint}: they belong to different runs"
+            f"data has {vocabulary.fingerprint}: they belong to different runs; "
+            "restore the run's data directory"
         )
     shapes = {
         path: leaf.shape for path, leaf in flatten(checkpoint.items["params"]).items()

@@ -223,7 +223,9 @@ def _missing_config(syntax: Syntax, workdir: str, *, init_from: str) -> str:
         names = ", ".join(presets.names())
         return f"--config is missing: name a preset ({names}), FILE.py or a workdir"
     if workdir:
-        return f"--workdir={workdir} is no directory: name that of a run, or a --config"
+        return (
+            f"--workdir={workdir} is not a directory; name that of a run, or a --config"
+        )
     return "--workdir is missing: name the directory of a run, or a --config"
 
 

@@ -20,7 +20,10 @@ COMMANDS = {
         "Make synthetic sentence pairs from text in one language.",
     ),
     "serve": ("serve", "Serve models over HTTP: an API, a page to translate on."),
-    "evaluate": ("evaluate", "Score a model on the validation or the test set."),
+    "evaluate": (
+        "evaluate",
+        "Score a model on its validation or test set, or on other text.",
+    ),
     "compare": (
         "compare",
         "Test whether runs and other systems differ, and show where.",

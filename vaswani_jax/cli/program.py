@@ -235,7 +235,7 @@ def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[Non
         os._exit(128 + signal.SIGINT)
     except expected as error:
         is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        hint = ": free some where --workdir, data and outputs lie" if is_full else ""
+        hint = ": free space where --workdir, data and outputs are" if is_full else ""
         command_line.refuse(f"{error}{hint}")
     except (RuntimeError, AssertionError) as error:
         # What XLA raises when a device has no memory left.

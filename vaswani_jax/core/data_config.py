@@ -56,7 +56,7 @@ class DataConfig:
         affects="data",
     )
     target_locale: str = setting(
-        "Language of the target; several, as de,fr, if source lines have tags (<2de>).",
+        "Language of the target; several (de,fr) if source lines have tags (<2de>).",
         not_empty=True,
         example="de",
         affects="data",
@@ -102,7 +102,7 @@ class DataConfig:
         legacy=0,
     )
     stages: str = setting(
-        "Weights of corpora from a batch on, as 0: crawl=4 news=1; 20000: news=1.",
+        "Weights of corpora from a batch on, such as 0: crawl=4 news=1; 20000: news=1.",
         legacy="",
         canonical=stages_text,
         may_replace=may_replace_stages,
@@ -272,7 +272,8 @@ class DataConfig:
         "Leave out pairs with control or private-use characters, except tabs.", False
     )
     clean_encodings: bool = clean_setting(
-        "Leave out pairs with U+FFFD or wrongly decoded characters, as fÃ¼r.", False
+        "Leave out pairs with U+FFFD or wrongly decoded characters, such as fÃ¼r.",
+        False,
     )
     clean_max_characters: int = clean_setting(
         "Leave out pairs with a side of more characters; 0 for no limit.", 0, at_least=0

@@ -153,7 +153,7 @@ def _check_source(data: DataConfig) -> None:
         if not LOCALE.fullmatch(locale):
             raise ValueError(
                 f"config.data.{key} must be a code of two or three letters, or begin "
-                f"with one, as de, pt_BR or zh-Hans; got {locale!r}"
+                f"with one, such as de, pt_BR or zh-Hans; got {locale!r}"
                 f"{locales.suggest_language(locale)}"
             )
 
@@ -189,13 +189,13 @@ def _check_target_locales(data: DataConfig) -> None:
     if len(set(target_locales)) < len(target_locales) or not are_codes:
         raise ValueError(
             "config.data.target_locale must be different locales, separated by commas "
-            f"alone, as de,fr; got {data.target_locale!r}"
+            f"alone, such as de,fr; got {data.target_locale!r}"
         )
     tags = languages.locales_by_tag(data)
     if not set(tags) <= set(data.symbols):
         raise ValueError(
-            f"config.data.target_locale={data.target_locale} needs its tags among "
-            f"config.data.user_symbols, as {','.join(tags)}; got {data.user_symbols!r}"
+            f"config.data.target_locale={data.target_locale} needs the tags "
+            f"{','.join(tags)} in config.data.user_symbols, got {data.user_symbols!r}"
         )
     for key in ("num_valid", "num_test") if data.source == "cldr" else ():
         # Each language counts as much as another in what is scored.

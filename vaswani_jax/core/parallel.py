@@ -17,7 +17,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import kept_programs, processes
+from vaswani_jax.core import kept_programs, plurals, processes
 
 AXIS = "devices"
 # The vectors that GPUs sum gradients in: enough for the first to begin early.
@@ -80,7 +80,8 @@ def use_devices(count: int) -> None:
     visible = ",".join(map(str, range(count)))
     jax.config.update("jax_cuda_visible_devices", visible)
     if jax.device_count() != count:
-        raise ValueError(f"{count} devices were asked for: this is {describe()}")
+        requested = plurals.format_count(count, "device")
+        raise ValueError(f"{requested} requested, but JAX sees {describe()}")
 
 
 def check_platform() -> None:

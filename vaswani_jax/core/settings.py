@@ -167,7 +167,7 @@ class Setting:
             return
         if self.not_empty:
             raise ValueError(
-                f"config.{self.key} must not be empty: give it a value, as "
+                f"config.{self.key} must not be empty: give it a value, such as "
                 f"--config.{self.key}={self.example}"
             )
         stop = ";" if self.choices else ","

@@ -56,7 +56,7 @@ class OptimizerConfig:
         legacy=0.0,
     )
     frozen: str = setting(
-        "Parameters to leave as they are: patterns of paths, as encoder/*,embedding/*.",
+        "Parameters not to train: patterns of paths, such as encoder/*,embedding/*.",
         values="patterns of paths, separated by commas; empty for none",
         legacy="",
     )
@@ -112,7 +112,7 @@ class TrainingConfig:
         incidental=True,
     )
     loggers: str = setting(
-        "Where metrics go beside the workdir, as wandb,trackio; empty: nowhere else.",
+        "Where metrics go beside the workdir (wandb,trackio); empty: nowhere else.",
         values=f"names, separated by commas ({', '.join(LOGGERS)}), or empty",
         changeable=True,
         legacy="",

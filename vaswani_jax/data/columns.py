@@ -78,7 +78,7 @@ def split_name(name: str) -> tuple[str, str]:
         return name, ""
     files, _, column = name.rpartition("#")
     if not files or not column:
-        raise ValueError(f"{name}: a name is FILES or FILES#COLUMN, as news.tsv#2")
+        raise ValueError(f"{name}: a name is FILES or FILES#COLUMN, such as news.tsv#2")
     return files, column
 
 
@@ -144,8 +144,8 @@ def describe_unlike_names(source: Side, target: Side) -> str:
     first, second = (side.shards[unlike[0]] for side in (source, target))
     return (
         f"files are paired in their order, but {len(unlike):,} of "
-        f"{len(source.shards):,} pairs have unlike names, as {first} with {second}: "
-        "one may be missing or superfluous"
+        f"{len(source.shards):,} pairs have unlike names, such as {first} with "
+        f"{second}: one may be missing or superfluous"
     )
 
 
@@ -189,13 +189,13 @@ def _check_columns(side: Side) -> Side:
             if side.column and not COLUMN_NUMBER.fullmatch(side.column):
                 raise ValueError(
                     f"{shard}: the column of tab-separated lines must be a number from "
-                    f"1, as {shard.name}#2, got {side.column!r}"
+                    f"1, such as {shard.name}#2, got {side.column!r}"
                 )
         elif kind == "json":
             continue
         elif not side.column:
             raise ValueError(
-                f"{shard}: name a column, as {shard.name}#translation.en; it has "
+                f"{shard}: name a column, such as {shard.name}#translation.en; it has "
                 f"{arrow_files.describe_columns(shard)}"
             )
         elif number == 0:
@@ -257,12 +257,12 @@ def _read_whole_lines(
     for number, line in enumerate(lines, start=1):
         if kind == "tsv" and "\t" in line:
             raise ValueError(
-                f"{path}, line {number}: tabs separate columns; name one, as "
+                f"{path}, line {number}: tabs separate columns; name one, such as "
                 f"{path.name}#1"
             )
         if kind == "json" and line.startswith("{"):
             raise ValueError(
-                f"{path}, line {number}: a JSON object; name one of its keys, as "
+                f"{path}, line {number}: a JSON object; name one of its keys, such as "
                 f"{path.name}#translation.en"
             )
         yield line

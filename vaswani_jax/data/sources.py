@@ -336,7 +336,7 @@ def _zip_shards(
             counts = (shorter, longer) if source_line is None else (longer, shorter)
             raise ValueError(
                 f"the two sides must have the same number of lines: {shards[0]} has "
-                f"{counts[0]}, {shards[1]} has {counts[1]}"
+                f"{counts[0]:,}, {shards[1]} has {counts[1]:,}"
             )
         num_pairs += 1
         yield source_line, target_line

@@ -165,7 +165,7 @@ def make_builder(source: str, directory: str) -> Any:
         reason = str(error).splitlines()[0]
         raise ValueError(
             f"config.data.source={source}: no such corpus of tensorflow-datasets "
-            f"({reason}; a pair has one name for both directions, as de-en)"
+            f"({reason}; a pair has one name for both directions, such as de-en)"
         ) from None
 
 

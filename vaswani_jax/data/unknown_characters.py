@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Iterable
 
+from vaswani_jax.core import plurals
 from vaswani_jax.data.vocabulary import Vocabulary
 
 NUM_NAMED = 5
@@ -47,12 +48,10 @@ class UnknownCharacters:
         characters = sorted(self.lines_by_character.items(), key=lambda c: (-c[1], c))
         names = [_name(character) for character, _ in characters[:NUM_NAMED]]
         if num_others := len(characters) - len(names):
-            names.append(f"and {num_others:,} other{'s' * (num_others > 1)}")
+            names.append(f"and {plurals.format_count(num_others, 'other')}")
         nouns = " or ".join(sorted(self._nouns))
-        return (
-            f"{self.num_lines:,} lines have {nouns} that the vocabulary lacks: "
-            f"{', '.join(names)}"
-        )
+        subject = plurals.format_count(self.num_lines, "line has", plural="lines have")
+        return f"{subject} {nouns} that the vocabulary lacks: {', '.join(names)}"
 
 
 def _name(character: str) -> str:

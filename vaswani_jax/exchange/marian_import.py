@@ -78,7 +78,10 @@ def load(
     tokenizer = read_json(tokenizer_path, missing={})
     for key in overridden:
         if key in config.SETTINGS and config.SETTINGS[key].imported:
-            raise ValueError(f"--config.{key}: {directory} decides that")
+            raise ValueError(
+                f"--config.{key} cannot be set, because it comes from {directory}: "
+                "leave it out"
+            )
     marian_settings.check_importable(marian_config, tokenizer, path=config_path)
     for side, locale in zip(("source", "target"), locales, strict=True):
         values.data[f"{side}_locale"] = _locale(

@@ -194,7 +194,7 @@ def import_params(
             ) from None
     if tensors:
         raise ValueError(
-            f"the weights in {directory} have what our model has not: "
+            f"the weights in {directory} have tensors that this model lacks: "
             f"{', '.join(sorted(tensors)[:5])}"
         )
     return flax.traverse_util.unflatten_dict(params)

@@ -111,7 +111,9 @@ def _search_in_common(
     common = {f"search.{key}": value for key, value in COMMON_SEARCH.items()}
     settings = parsing.override(translator.config, common)
     if settings.search != search:
-        logger.info("note: compared without lengths, repetition and sampling of yours")
+        logger.info(
+            "note: compared without your settings of lengths, repetition and sampling"
+        )
     # Each engine has its own length penalty; without one all searches are the same.
     changes: dict[str, dict[str, Any]] = {
         "as configured": {**COMMON_SEARCH},

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from vaswani_jax.core import compilation_cache, memory
+from vaswani_jax.core import compilation_cache, memory, plurals
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import programs, topology, workload
 
@@ -141,5 +141,5 @@ class Compiler:
             left = f"; about {max(1, round(minutes))} min left"
         logger.info(
             f"{self._hardware.name}: compiling {name} "
-            f"({self._num_left} program(s) to go{left})"
+            f"({plurals.format_count(self._num_left, 'program')} to go{left})"
         )

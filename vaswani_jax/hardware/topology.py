@@ -112,7 +112,7 @@ def parse(text: str) -> Hardware:
         )
     if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", size):
         raise ValueError(
-            f"--hardware={text} must be CHIP:NUMBER or CHIP:SHAPE, as {name}:8"
+            f"--hardware={text} must be CHIP:NUMBER or CHIP:SHAPE, such as {name}:8"
         )
     extents = tuple(map(int, size.split("x")))
     if not chip.dimensions:
@@ -153,7 +153,7 @@ def _usual_shape(text: str, number: int, *, dimensions: int) -> tuple[int, ...]:
     if number != 1 << exponent:
         raise ValueError(
             f"--hardware={text}: slices have 1, 2, 4, 8, 16, ... chips; name the "
-            f"shape of another, as 2x{'x'.join(['6'] * (dimensions - 1))}"
+            f"shape of another, such as 2x{'x'.join(['6'] * (dimensions - 1))}"
         )
     extents = [1 << (exponent + axis) // dimensions for axis in range(dimensions)]
     if number == 4:  # A host has 2x2x1.

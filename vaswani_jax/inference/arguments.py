@@ -98,7 +98,7 @@ def check_lengths(
                 raise ValueError(
                     f"{side}, line {first_line + number}: "
                     f"{len(ids[number]) + 1:,} tokens are more than "
-                    f"config.search.{rule} = {limit}"
+                    f"config.search.{rule} = {limit}; shorten the line"
                 )
 
 
@@ -117,7 +117,8 @@ def check_n_best(n_best: int, search: SearchConfig, *, name: str = "n_best") -> 
         raise ValueError(f"{name} must be at least 1, got {n_best}")
     if n_best > search.beam_size and not search.sampling:
         raise ValueError(
-            f"{name}={n_best} is more than config.search.beam_size={search.beam_size}"
+            f"{name}={n_best} is more than config.search.beam_size={search.beam_size}; "
+            "increase the beam size, or ask for fewer"
         )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import tqdm
 
 from vaswani_jax.checkpoints import store
-from vaswani_jax.core import config, languages, parsing, processes
+from vaswani_jax.core import config, languages, parsing, plurals, processes
 from vaswani_jax.data import columns, synthetic_corpus
 from vaswani_jax.data.synthetic_corpus import SyntheticCorpus
 from vaswani_jax.data.unknown_characters import UnknownCharacters
@@ -409,10 +409,13 @@ def _report(
 ) -> None:
     line_warnings.warn_of_unusual_lines(counts, settings)
     if count := counts["empty"]:
-        logger.warning(
-            f"{count:,} lines have an empty translation, although "
-            f"{counts['untranslated']:,} of them have text; training leaves these "
-            "pairs out"
+        subject = plurals.format_count(
+            count, "translation is", plural="translations are"
         )
-    logger.info(f"{counts['lines']:,} lines in, {counts['lines']:,} pairs out")
+        logger.warning(
+            f"{subject} empty (sources with text: {counts['untranslated']:,}); "
+            "training leaves such pairs out"
+        )
+    lines, pairs = (plurals.format_count(counts["lines"], n) for n in ("line", "pair"))
+    logger.info(f"{lines} in, {pairs} out")
     logger.info(f"train on them with others: config.data.corpora={corpora}")

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from vaswani_jax.core import config, languages
+from vaswani_jax.core import config, languages, plurals
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import (
     alignment,
@@ -96,7 +96,7 @@ class DecodeOptions:
         if self.placeholders is not None:
             phrases.compile_placeholders(self.placeholders, name="--placeholders")
         if self.mbr and self.is_reranked:
-            raise ValueError("--mbr and reranking are two orders: choose one")
+            raise ValueError("--mbr and reranking cannot be combined: leave one out")
         if self.num_candidates is None:
             return
         if not (self.mbr or self.is_reranked):
@@ -108,7 +108,7 @@ class DecodeOptions:
         if self.num_candidates < self.num_hypotheses:
             raise ValueError(
                 f"--num_candidates={self.num_candidates} is less than "
-                f"--num_hypotheses={self.num_hypotheses}"
+                f"--num_hypotheses={self.num_hypotheses}; increase it"
             )
 
     def candidates(self, search: config.SearchConfig) -> int:
@@ -432,6 +432,7 @@ class ScoringJob:
         """Return the sums over all pairs, one line for the log."""
         perplexity = formats.perplexity(self.log_prob, self.num_tokens)
         return (
-            f"{self.num_lines:,} pairs, {self.num_tokens:,} tokens, log P "
+            f"{plurals.format_count(self.num_lines, 'pair')}, "
+            f"{plurals.format_count(self.num_tokens, 'token')}, log P "
             f"{self.log_prob:.4f}, perplexity {perplexity:.4f}"
         )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import tqdm
 
-from vaswani_jax.core import paths
+from vaswani_jax.core import paths, plurals
 from vaswani_jax.data import text_files
 
 # Lines that are sorted by length together, and written before the next are begun.
@@ -42,7 +42,8 @@ def count_input(name: str, aligned_files: Mapping[str, str | None]) -> int | Non
         count = count_lines(file, flag=flag) if file else None
         if total is not None and count not in (None, total):
             raise ValueError(
-                f"{flag}={file} has {count:,} lines, --input={name} {total:,}"
+                f"{flag}={file} has {count:,} lines, --input={name} {total:,}: each "
+                "input line needs one"
             )
     return total
 
@@ -200,11 +201,12 @@ def write_blocks(blocks: Iterable[list[str]], name: str, *, total: int | None) -
                 bar.update(len(lines))
     except KeyboardInterrupt:
         if name != "-":
-            of_total = "" if total is None else f" of {total:,}"
-            logger.warning(
-                f"interrupted: {name} has the output of {num_lines:,}{of_total} "
-                "input line(s)"
+            input_lines = (
+                plurals.format_count(num_lines, "input line")
+                if total is None
+                else f"{num_lines:,} of {plurals.format_count(total, 'input line')}"
             )
+            logger.warning(f"interrupted: {name} has the output of {input_lines}")
         raise
     if total not in (None, num_lines):
         raise ValueError(

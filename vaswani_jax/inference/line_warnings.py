@@ -4,7 +4,7 @@ import collections
 import logging
 from collections.abc import Sequence
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, plurals
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference.plain_text import PlainTextLines
 from vaswani_jax.inference.results import Hypothesis
@@ -44,13 +44,14 @@ def warn_of_unusual_lines(
     data, search = settings.data, settings.search
     if count := counts["data.max_length"]:
         logger.warning(
-            f"{count:,} lines over config.data.max_length={data.max_length} tokens: "
-            "longer than any in training"
+            f"{plurals.format_count(count, 'line')} over config.data.max_length="
+            f"{data.max_length} tokens: longer than any in training"
         )
     if count := counts["search.max_source_tokens"]:
         logger.warning(
-            f"{count:,} lines over config.search.max_source_tokens="
-            f"{search.max_source_tokens} tokens: translated in pieces"
+            f"{plurals.format_count(count, 'line')} over "
+            f"config.search.max_source_tokens={search.max_source_tokens} tokens: "
+            "translated in pieces"
         )
     if count := counts["search.legal_trees"]:
         advice = (
@@ -59,11 +60,15 @@ def warn_of_unusual_lines(
             else "set config.search.legal_trees=True"
         )
         logger.warning(
-            f"{count:,} lines got a repaired tree, since the output was no tree over "
-            f"their words: {advice}"
+            f"{plurals.format_count(count, 'line')} got a repaired tree, because the "
+            f"output was not a tree over the words: {advice}"
         )
     if count := counts[MISSING_PHRASES]:
-        logger.warning(f"{count:,} lines lack a phrase")
+        logger.warning(
+            plurals.format_count(
+                count, "line lacks a phrase", plural="lines lack a phrase"
+            )
+        )
 
 
 def warn_of_missing_phrases(

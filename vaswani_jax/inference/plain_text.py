@@ -4,7 +4,7 @@ import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 
-from vaswani_jax.core import config, extras
+from vaswani_jax.core import config, extras, plurals
 
 # Quotes and apostrophes of typography, as NLTK's rules of clitics and quotes read them.
 QUOTES = str.maketrans({"“": '"', "”": '"', "’": "'"})
@@ -53,8 +53,11 @@ class PlainTextLines:
         """
         if self.num_lines <= MAX_UNSPLIT_SHARE * self.total:
             return ""
+        subject = plurals.format_count(
+            self.num_lines, "line looks", plural="lines look"
+        )
         return (
-            f"{self.num_lines:,} lines look like plain text, with words such as "
+            f"{subject} like plain text, with words such as "
             f"{self.example[:40]!r}: parsers read the tokens of their treebank; "
             "--tokenize, or Translator.tokenize, splits plain text"
         )
@@ -85,7 +88,7 @@ def require_nltk() -> None:
     """
     if importlib.util.find_spec("nltk") is None:
         how = extras.how_to_install("parsing")
-        raise ImportError(f"plain text becomes tokens by NLTK: {how}")
+        raise ImportError(f"splitting plain text into tokens needs NLTK: {how}")
 
 
 def tokenize(lines: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from vaswani_jax.core import languages, types
+from vaswani_jax.core import languages, plurals, types
 from vaswani_jax.core.config import Config, SearchConfig
 from vaswani_jax.core.locales import language_code
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -177,9 +177,10 @@ def rerank(
             ]
         )
     if num_long:
+        subject = plurals.format_count(num_long, "line is", plural="lines are")
         logger.warning(
-            f"{num_long:,} lines are too long for a model that reranks: their "
-            "translations keep the order of the search"
+            f"{subject} too long for a model that reranks: the translations keep the "
+            "order of the search"
         )
     return reranked
 

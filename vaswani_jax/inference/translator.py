@@ -648,7 +648,8 @@ class Translator:
 def _check_finite(log_probs: Float[np.ndarray, "T"], *, line: int) -> None:
     if not np.isfinite(log_probs).all():
         raise ValueError(
-            f"line {line} has no probability: the parameters are not finite numbers"
+            f"line {line} has no probability: the parameters are not finite numbers; "
+            "name another checkpoint"
         )
 
 

@@ -83,7 +83,7 @@ def check_trees(
         if len(words) != len(expected):
             raise ValueError(
                 f"target, line {number}: the tree has {len(words)} words, the line has "
-                f"{len(expected)}"
+                f"{len(expected)}; a tree must be over the words of its line"
             )
         for position, pair in enumerate(zip(words, expected, strict=True), start=1):
             if pair[0] != pair[1]:

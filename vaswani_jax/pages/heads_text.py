@@ -74,7 +74,8 @@ def select(translator: Translator, text: Text) -> list[Selected]:
         lines = getattr(text, name)
         if lines is not None and len(lines) != total:
             raise ValueError(
-                f"{text.name} has {total:,} source lines, but {len(lines):,} {name}"
+                f"{text.name} has {total:,} source lines, but {len(lines):,} {name}: "
+                "each line needs one"
             )
     numbers = np.unique(
         np.linspace(0, max(0, total - 1), min(total, MAX_LINES)).astype(int)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, plurals
 from vaswani_jax.model import cost, positional_encoding
 from vaswani_jax.paper import printed, table1
 from vaswani_jax.paper.claim import Claim, verdict_of
@@ -263,8 +263,8 @@ def _faster_than_recurrence(costs: Costs) -> Claim:
         verdict=verdict_of(min(ratios.values()) > 1) if ratios else "not run",
         basis="timing" if ratios else "nothing",
         because=(
-            "seconds of recurrence by those of self-attention, of "
-            f"{costs.rows} sentence(s) at d = {costs.d}: {words}"
+            "seconds of recurrence divided by those of self-attention, for "
+            f"{plurals.format_count(costs.rows, 'sentence')} at d = {costs.d}: {words}"
             if ratios
             else f"no length below d = {costs.d} was timed"
         ),

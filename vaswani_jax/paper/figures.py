@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vaswani_jax.core import plurals
 from vaswani_jax.model import positional_encoding
 from vaswani_jax.paper import printed
 from vaswani_jax.paper.table1 import Costs
@@ -57,7 +58,11 @@ def draw_table1(costs: Costs) -> Any:
     figure = canvas.new_figure(12.0, 4.8)
     panels = (
         ("operations", "by the formula", costs.operations),
-        ("seconds", f"measured, {costs.rows} sentence(s)", costs.seconds),
+        (
+            "seconds",
+            f"measured, {plurals.format_count(costs.rows, 'sentence')}",
+            costs.seconds,
+        ),
     )
     for axes, (quantity, how, curves) in zip(
         figure.subplots(1, 2), panels, strict=True

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from vaswani_jax.core import config, memory
+from vaswani_jax.core import config, memory, plurals
 from vaswani_jax.model import attention
 from vaswani_jax.paper import markdown
 
@@ -245,9 +245,10 @@ def measure(
     needed_bytes = sentence_bytes(make(SELF_ATTENTION.name), n=max(lengths), d_model=d)
     fitting = max(1, int(MEMORY_SHARE * memory.available_bytes()) // needed_bytes)
     if fitting < rows:
+        sentences = plurals.format_count(fitting, "sentence")
         logger.info(
-            f"note: {fitting} sentence(s) instead of {rows}: one of {max(lengths):,} "
-            f"tokens takes {needed_bytes / 2**20:,.0f} MiB"
+            f"note: {sentences} instead of {rows}: one of {max(lengths):,} tokens "
+            f"takes {needed_bytes / 2**20:,.0f} MiB"
         )
         rows = fitting
     operations, steps, seconds = {}, {}, {}
@@ -289,14 +290,15 @@ def format_costs(costs: Costs) -> str:
             )
     head = ["layer", "n", "operations", "sequential", "in the program", "is"]
     measured_table = markdown.table([*head, "path", "milliseconds"], rows)
+    sentences = plurals.format_count(costs.rows, "sentence")
     return (
         f"{printed_table}\n\nAt d = {costs.d}, k = {costs.kernel}, r = {costs.window}. "
         "Operations: the term inside O(.) of the complexity. Sequential: the steps "
         "that wait for one another, by the formula and counted in the program. Path: "
         "of the restricted layer 2 n / r, because a window of r reaches r / 2 to "
-        f"either side. Time: of a layer for {costs.rows} sentence(s), the least of "
-        f"{REPEATS}. tests/paper/test_table1.py proves that the programs' operations "
-        "grow as the formulas say, and that signals pass as many layers.\n\n"
+        f"either side. Time: of a layer for {sentences}, the least of {REPEATS}. "
+        "tests/paper/test_table1.py proves that the programs' operations grow as the "
+        "formulas say, and that signals pass as many layers.\n\n"
         f"{_format_crossings(costs)}\n\n{measured_table}"
     )
 

@@ -80,7 +80,7 @@ _FAULTS = (
     ),
     _Fault(
         "entities",
-        "have entities of HTML, as &quot;",
+        "have entities of HTML, such as &quot;",
         "write the characters that they stand for (Python's html.unescape)",
         _match(ENTITY),
         FAULTS | {"serious": 2.0},

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.core import types
+from vaswani_jax.core import plurals, types
 from vaswani_jax.text_checks import findings
 from vaswani_jax.text_checks.findings import Finding, Severity
 
@@ -155,4 +155,5 @@ def _describe_shares(shares: Mapping[str, float]) -> str:
         f"{name} {findings.percent(share)}" for name, share in list(shares.items())[:3]
     ]
     num_rare = len(shares) - len(common)
-    return ", ".join([*common, *([f"{num_rare} others"] if num_rare else [])])
+    rare = [plurals.format_count(num_rare, "other")] if num_rare else []
+    return ", ".join([*common, *rare])

@@ -114,7 +114,7 @@ def skip_batch(
     if len(skipped_batches) >= max_skipped_batches:
         newest = f"step {checkpoint_steps[-1]:,}" if checkpoint_steps else "none yet"
         raise DivergedError(
-            f"{bad_update}; {len(skipped_batches)} batches were skipped before "
+            f"{bad_update}; batches skipped before: {len(skipped_batches)} "
             f"(config.training.max_skipped_batches={max_skipped_batches}). {path} has "
             f"the pairs of each; the last good checkpoint in {workdir}: {newest}"
         )

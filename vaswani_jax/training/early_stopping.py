@@ -95,7 +95,7 @@ def restore_best(
     saved_steps = store.steps(directory)
     if saved_steps and not step and processes.is_main_process():
         target = store.set_aside(directory, saved_steps, suffix="old")
-        logger.info(f"note: {directory} had parameters; they are moved to {target}")
+        logger.info(f"note: moved the parameters of an earlier run to {target}")
     elif saved_steps and step:
         best.saved_score = _saved_score(criterion, directory, step=saved_steps[-1])
     recorded_best = record.get("best")

@@ -118,7 +118,7 @@ class MetricsLog:
             except Exception as error:  # Others' code; training continues.
                 self._loggers.remove(metrics_logger)
                 logger.warning(
-                    f"a logger of metrics failed at step {step:,} and gets no more: "
+                    f"a logger of metrics failed at step {step:,} and is dropped: "
                     f"{error!r}"
                 )
 

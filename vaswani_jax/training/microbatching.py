@@ -11,6 +11,7 @@ from vaswani_jax.core import (
     config,
     memory,
     parallel,
+    plurals,
     processes,
     types,
 )
@@ -23,9 +24,9 @@ AUTO = "auto"
 USABLE = 0.9
 
 
-# What to do when a step needs more memory than there is.
+# What to do when an update needs more memory than there is.
 HOW_TO_FIT = (
-    "a step needs more memory than is available; a smaller batch, "
+    "an update needs more memory than is available; a smaller batch, "
     "config.training.accumulate_steps=auto, config.training.shard_optimizer=True (on "
     "several devices) or config.model.rematerialize=True needs less"
 )
@@ -64,9 +65,9 @@ class Plan:
         return (
             f"memory of a device: {self.state_bytes / 2**20:,.0f} MiB of parameters "
             f"and moments, {programs if self.program_bytes else ''}"
-            f"{self.step_bytes / 2**20:,.0f} MiB for a step in "
-            f"{self.num_microbatches} part(s); {self.available_bytes / 2**20:,.0f} MiB "
-            "available"
+            f"{self.step_bytes / 2**20:,.0f} MiB for an update in "
+            f"{plurals.format_count(self.num_microbatches, 'part')}; "
+            f"{self.available_bytes / 2**20:,.0f} MiB available"
         )
 
 
@@ -125,10 +126,10 @@ def describe_padding(
         return ""
     share = computed(worst) / worst.rows - 1
     return (
-        f"{parallel.num_devices()} device(s) with {num_microbatches} part(s) of as "
-        f"many rows each compute {computed(worst):,} rows of "
-        f"{worst.describe_tokens()} for {worst.rows:,}: {share:.0%} more, the most of "
-        "all shapes"
+        f"{plurals.format_count(parallel.num_devices(), 'device')} with "
+        f"{plurals.format_count(num_microbatches, 'part')} of as many rows each: "
+        f"{computed(worst):,} rows of {worst.describe_tokens()} are computed for "
+        f"{worst.rows:,}, {share:.0%} more, the most of all shapes"
     )
 
 

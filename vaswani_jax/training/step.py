@@ -126,7 +126,7 @@ def check_settings(settings: config.Config) -> None:
     frozen.check(settings)
     if settings.model.attention == "cudnn" and not parallel.has_gpu():
         raise ValueError(
-            f"config.model.attention=cudnn needs a GPU, here is {parallel.describe()}"
+            f"config.model.attention=cudnn needs a GPU; JAX sees {parallel.describe()}"
         )
 
 
