@@ -155,7 +155,7 @@ class Checks:
     ) -> None:
         """As many outputs of each system as references to a comparison."""
         data = dataclasses.replace(self.settings.data, text_form=text_form)
-        counts = comparison.WordCounts({"a": 1}, "a line")
+        counts = comparison.WordCounts({"a": 1}, "a line", str.split)
         text = comparison.Text("text", list(source), list(references), data, counts)
         available = metrics.find_metrics(references, data=data)
         compared = [

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import types
 from typing import Any
 
@@ -84,7 +85,7 @@ def make_run(tmp_path: pathlib.Path, data_directory: pathlib.Path) -> Any:
         evaluation = {
             "step": 4,
             "lines": len(REFERENCES),
-            "references": bleu.references_checksum(REFERENCES),
+            "references": bleu.lines_checksum(REFERENCES),
         }
         stem.with_suffix(".6.json").write_text(json.dumps(evaluation | changes))
         return str(workdir)
@@ -141,10 +142,44 @@ def test_words_are_counted_in_the_training_text(make_run: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+def test_words_are_found_whatever_score_stands_first(
+    tmp_path: pathlib.Path, metric: str
+) -> None:
+    references = [f"{line.capitalize()}." for line in REFERENCES]
+    text = {
+        "source": write(tmp_path / "s", SOURCE),
+        "references": write(tmp_path / "refs.de", references),
+        "training_text": write(tmp_path / "train", references),
+    }
+    systems = [write(tmp_path / name, references) for name in "ab"]
+    result = comparer.compare_systems(systems, **text, metrics=[metric])
+    [table] = [table for table in result.tables if table.key == "frequency"]
+    counts = {row.label: row.count for row in table.rows}
+    num_words = sum(len(line.split()) + 1 for line in references)  # with full stops
+    assert "0" not in counts and sum(counts.values()) == num_words
+
+
+def test_a_run_without_training_text_leaves_the_words_to_the_next(
+    make_run: Any, tmp_path: pathlib.Path, data_directory: pathlib.Path
+) -> None:
+    folder = tmp_path / "test_only"
+    shutil.copytree(data_directory / "data", folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["counts"]["train"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    changes = {"data.directory": str(folder)}
+    runs = [make_run("a", OUTPUTS, settings_changes=changes), make_run("b", OTHERS)]
+    result = comparer.compare_systems(runs)
+    assert result.training_text == "50 of 50 training lines of b"
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"references": "0123456789abcdef"},
+        {"source": "0123456789abcdef"},
+        {"averaged": [3, 4]},
         {"lines": 29},
         {"step": 3},
         {"step": None, "lines": "x"},
@@ -159,6 +194,23 @@ def test_kept_outputs_of_something_else_are_not_compared(
     assert translations == ["a@averaged"]
     assert result.systems[0] == ("a", "averaged, step 7, beam 3, alpha 0.6")
     assert result.scores[0].differences[0].num_lines == 0
+
+
+def test_an_average_is_compared_until_training_goes_on(
+    make_run: Any, tmp_path: pathlib.Path, translations: list[str]
+) -> None:
+    make_run("a", OUTPUTS, step=6, averaged=[4, 6])
+    folder = tmp_path / "a/evaluations"
+    for path in list(folder.iterdir()):
+        path.rename(folder / path.name.replace("averaged", "average2"))
+    for step in (2, 4, 6):
+        (tmp_path / f"a/checkpoints/{step}").mkdir(parents=True)
+    run = f"{tmp_path}/a@average:2"
+    comparer.compare_systems([run, run])
+    assert translations == []
+    (tmp_path / "a/checkpoints/8").mkdir()
+    comparer.compare_systems([run, run])
+    assert translations == ["a@average:2"] * 2
 
 
 def test_another_checkpoint_translates(make_run: Any, translations: list[str]) -> None:
@@ -196,7 +248,7 @@ def test_a_report_tests_directories_of_seeds_by_their_kept_outputs(
     make_run: Any, tmp_path: pathlib.Path, translations: list[str]
 ) -> None:
     def scored(workdir: str) -> scored_runs.ScoredRun:
-        checksum = bleu.references_checksum(REFERENCES)
+        checksum = bleu.lines_checksum(REFERENCES)
         record = {"split": "test", "checkpoint": "averaged", "references": checksum}
         return scored_runs.ScoredRun(
             pathlib.Path(workdir), {"data.source": "text"}, record, starts=[], time=0.0
@@ -279,6 +331,9 @@ def test_kept_outputs_serve_for_files_of_the_same_references(
     others = write(tmp_path / "o", REFERENCES[::-1])
     comparer.compare_systems(runs, source=source, references=others)
     assert translations == ["a@averaged", "b@averaged"]
+    noisy = write(tmp_path / "noisy", [line.upper() for line in SOURCE])
+    comparer.compare_systems(runs, source=noisy, references=same)
+    assert translations == ["a@averaged", "b@averaged"] * 2
 
 
 def test_different_references_are_refused_with_both_named(
@@ -292,7 +347,7 @@ def test_different_references_are_refused_with_both_named(
     prepared.open_or_prepare(run_settings(folder), folder / "data", rebuild=False)
     changes = {"data.directory": str(folder / "data")}
     runs = [make_run("a", OUTPUTS), make_run("b", TRAINING, settings_changes=changes)]
-    first, second = map(bleu.references_checksum, (REFERENCES, TRAINING))
+    first, second = map(bleu.lines_checksum, (REFERENCES, TRAINING))
     with pytest.raises(
         ValueError,
         match=f"^a and b have different references: 30 lines, sha256 {first}, and "
@@ -302,7 +357,7 @@ def test_different_references_are_refused_with_both_named(
 
 
 def test_different_sources_of_equal_references_are_refused(
-    make_run: Any, tmp_path: pathlib.Path
+    make_run: Any, tmp_path: pathlib.Path, translations: list[str]
 ) -> None:
     folder = tmp_path / "text"
     folder.mkdir()
@@ -323,7 +378,8 @@ def test_different_sources_of_equal_references_are_refused(
         comparer.compare_systems(runs)
     source = write(tmp_path / "s", SOURCE)
     references = write(tmp_path / "refs", REFERENCES)
-    assert comparer.compare_systems(runs, source=source, references=references)
+    comparer.compare_systems(runs, source=source, references=references)
+    assert translations == ["b@averaged"]  # It has kept outputs of another source.
 
 
 def test_different_signatures_are_refused_with_both_named(make_run: Any) -> None:
@@ -348,8 +404,9 @@ def test_one_of_several_languages_is_compared(
     }
     tags = ["<2de>", "<2fr>", "<2fr>"]
     source = [f"{tags[n % 3]} {line}" for n, line in enumerate(SOURCE)]
+    checksum = bleu.lines_checksum(source)
     runs = [
-        make_run(name, outputs, settings_changes=changes)
+        make_run(name, outputs, settings_changes=changes, source=checksum)
         for name, outputs in (("a", OUTPUTS), ("b", OTHERS))
     ]
     text = {
@@ -362,7 +419,7 @@ def test_one_of_several_languages_is_compared(
         comparer.compare_systems(runs, **text)
     result = comparer.compare_systems(runs, **text, scoring={"target_locale": "de"})
     assert result.num_lines == 10
-    assert result.references == bleu.references_checksum(REFERENCES[::3])
+    assert result.references == bleu.lines_checksum(REFERENCES[::3])
     with pytest.raises(ValueError, match="r has no lines of target_locale=es"):
         comparer.compare_systems(runs, **text, scoring={"target_locale": "es"})
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax import api
-from vaswani_jax.checkpoints import run_record, select, store
+from vaswani_jax.checkpoints import run_record, select
 from vaswani_jax.core import (
     compilation_cache,
     config,
@@ -61,7 +61,7 @@ class _Text:
     @property
     def checksum(self) -> str:
         """The checksum of the references, as `evaluate` prints it."""
-        return bleu.references_checksum(self.references)
+        return bleu.lines_checksum(self.references)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -423,10 +423,10 @@ def _outputs(
 
 
 def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
-    """Return the outputs that `evaluate` kept; None if they are of another model.
+    """Return the outputs that `evaluate` kept, or None if they do not fit.
 
-    They must be of these references, of the checkpoint that the name means now, and as
-    many as the record says.
+    They must be of these source lines and references, of the checkpoint that the name
+    means now, and as many as the record says.
     """
     name = scores.file_name(split, run.checkpoint, search=run.settings.search)
     path = run.workdir / "evaluations" / f"{name}.json"
@@ -435,19 +435,30 @@ def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         outputs = list(text_files.read_lines(path.with_suffix(".txt")))
-        step, references = record["step"], record["references"]
+        step, references = int(record["step"]), record["references"]
         is_whole = record["lines"] == len(outputs)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        recorded_steps = select.Steps(step, record.get("averaged"))
+        checksum = bleu.lines_checksum(text.source)
+        source = record.get("source") or _source_checksum(run, split) or checksum
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         logger.warning(f"{path} cannot be used: {error!r}")
         return None
-    folder = select.FOLDER_OF.get(run.checkpoint, "")
-    steps = store.steps(run.workdir / folder) if folder else []
-    is_current = not steps or steps[-1] == step
-    if references != text.checksum or not is_whole or not is_current:
-        reason = "another model" if is_whole and references == text.checksum else ""
-        logger.info(f"note: {path} is of {reason or 'other lines'}")
-        return None
-    return System(run.name, [outputs], f"{_origin(run, step=step)}, kept")
+    if (source, references) != (checksum, text.checksum):
+        reason = "they translate another text"
+    elif not is_whole:
+        reason = "their number of lines differs from the record"
+    elif select.find_steps(run.workdir, run.checkpoint) not in (None, recorded_steps):
+        reason = "they come from another model"
+    else:
+        return System(run.name, [outputs], f"{_origin(run, step=step)}, kept")
+    logger.info(f"note: {path}: its outputs are not used, because {reason}")
+    return None
+
+
+def _source_checksum(run: _Run, split: str) -> str:
+    """Return the checksum that records of version 0.2 lack; "" if it is unknown."""
+    text = run.text(split)
+    return bleu.lines_checksum(text.source) if text else ""
 
 
 def _origin(run: _Run, *, step: int) -> str:
@@ -471,7 +482,7 @@ def _training_words(
     if training_text:
         return word_counts.count_file(training_text, tokenize=tokenize)
     for run in runs:
-        if run.prepared_data:
+        if run.prepared_data and "train" in run.prepared_data.counts:
             return word_counts.count_prepared(
                 run.prepared_data, name=run.name, tokenize=tokenize
             )

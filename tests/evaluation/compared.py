@@ -44,7 +44,7 @@ TEXT = Text(
     [f"Source: {line}" for line in REFERENCES],
     REFERENCES,
     scoring(),
-    WordCounts({"der": 5, "Anna": 1}, "2 lines"),
+    WordCounts({"der": 5, "Anna": 1}, "2 lines", str.split),
 )
 # Two seeds of a recipe, and the recipe with half of the pairs.
 SEEDS = [

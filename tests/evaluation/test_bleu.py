@@ -249,13 +249,13 @@ def test_no_lines_are_refused(settings):
         bleu.corpus_scores([], [], **settings)
 
 
-def test_references_checksum_is_that_of_the_file(tmp_path):
+def test_the_checksum_of_lines_is_that_of_the_file(tmp_path):
     lines = ["Über\u2028uns", "", "tab\there\r"]
     path = tmp_path / "references.de"
     path.write_bytes("Über\u2028uns\n\ntab\there\r\n".encode())
     expected = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    assert bleu.references_checksum(lines) == expected
-    assert bleu.references_checksum(lines[::-1]) != expected
+    assert bleu.lines_checksum(lines) == expected
+    assert bleu.lines_checksum(lines[::-1]) != expected
 
 
 def test_format_scores_prints_value_signature_and_checksum():

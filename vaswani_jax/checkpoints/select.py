@@ -81,6 +81,39 @@ def select(
     return average.average_params(directory, steps[-int(number) :])
 
 
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """The step of a checkpoint, and the steps whose mean it is.
+
+    Attributes:
+        step: The step.
+        averaged: The steps whose parameters were averaged; None for no mean.
+    """
+
+    step: int
+    averaged: list[int] | None
+
+
+def find_steps(workdir: pathlib.Path, name: str) -> Steps | None:
+    """Return the steps of the checkpoint that `select` would return.
+
+    Reads neither parameters nor digests. Returns None if the name is a step, because
+    the parameters of a step never change, or if there is no such checkpoint.
+    """
+    directory = _directory(workdir, _folder(name))
+    if not (steps := store.steps(directory)):
+        return None
+    number = name.removeprefix("average:")
+    if number != name:
+        if not (number.isdecimal() and 1 <= int(number) <= len(steps)):
+            return None
+        return Steps(steps[-1], steps[-int(number) :])
+    if name not in FOLDER_OF:
+        return None
+    record = store.read_record(directory, steps[-1])
+    return Steps(steps[-1], record.get("averaged"))
+
+
 def _directory(workdir: pathlib.Path, folder: str) -> pathlib.Path:
     """Return a folder of a workdir, or its old copy if a kill cut its replacement."""
     directory = workdir / folder

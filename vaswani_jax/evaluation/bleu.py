@@ -378,10 +378,10 @@ def split_compounds(line: str) -> str:
     return COMPOUND.sub(rb"\1 ##AT##-##AT## \2", line.encode()).decode()
 
 
-def references_checksum(lines: Sequence[str]) -> str:
+def lines_checksum(lines: Sequence[str]) -> str:
     r"""Return the first 16 hex digits that sha256sum gives for a file of these lines.
 
-    >>> references_checksum(["a", "b"])  # printf 'a\nb\n' | sha256sum
+    >>> lines_checksum(["a", "b"])  # printf 'a\nb\n' | sha256sum
     '911169ddaaf146af'
     """
     text = "".join(f"{line}\n" for line in lines)
@@ -393,7 +393,7 @@ def format_scores(scores: Sequence[Score], references: Sequence[str]) -> str:
 
     The last line has the intervals, in sacreBLEU's notation, if there are some.
     """
-    checksum = references_checksum(references)
+    checksum = lines_checksum(references)
     width = max(len(score.name) for score in scores)
     rows = [f"references: {len(references)} lines, sha256 {checksum}"]
     rows += [f"{s.name:<{width}}  {s.value:6.2f}  {s.signature}" for s in scores]

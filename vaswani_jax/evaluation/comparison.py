@@ -223,7 +223,7 @@ def compare(
     return SystemComparison(
         text=text.name,
         num_lines=len(text.references),
-        references=bleu.references_checksum(text.references),
+        references=bleu.lines_checksum(text.references),
         systems=[(system.name, system.origin) for system in systems],
         num_seeds=num_seeds,
         test=test,
@@ -277,10 +277,11 @@ def _compare_scores(
 def _tables(lines: Lines, text: Text, *, metric: metrics_module.Metric) -> list[Table]:
     tokenize = line_tables.tokenizer_of(metric)
     tables = [line_tables.score_by_length(lines, metric=metric, tokenize=tokenize)]
-    if text.training_words:
-        counts = text.training_words.counts
+    if words := text.training_words:
         tables.append(
-            line_tables.score_by_frequency(lines, counts=counts, tokenize=tokenize)
+            line_tables.score_by_frequency(
+                lines, counts=words.counts, tokenize=words.tokenize
+            )
         )
     return [
         *tables,

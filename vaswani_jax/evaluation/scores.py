@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vaswani_jax.checkpoints import average, run_record, store
-from vaswani_jax.core import config, files, processes
+from vaswani_jax.core import config, files, plurals, processes
 from vaswani_jax.data import prepared, text_files
 from vaswani_jax.evaluation import (
     bleu,
@@ -65,14 +65,16 @@ class Evaluation:
                 f"reference  {self.references[line]}",
                 f"output     {self.outputs[line]}",
             ]
-        count = f"{len(self.source):,} lines in, {len(self.outputs):,} lines out"
-        lines.append(f"\n{self.split}: {count}")
+        lines.append(
+            f"\n{self.split}: {plurals.format_count(len(self.source), 'line')} in, "
+            f"{plurals.format_count(len(self.outputs), 'line')} out"
+        )
         if any(self.uncounted.values()):
             # The scores count every line; the loss cannot.
+            pairs = plurals.format_count(self.uncounted["too_long"], "pair")
             lines.append(
-                f"loss and perplexity without {self.uncounted['too_long']:,} pairs "
-                f"over config.data.max_length and {self.uncounted['empty']:,} with an "
-                "empty side"
+                f"loss and perplexity without {pairs} over config.data.max_length and "
+                f"{self.uncounted['empty']:,} with an empty side"
             )
         lines += [f"{key}  {value:.4g}" for key, value in self.losses.items()]
         lines.append(bleu.format_scores(self.scores, self.references))
@@ -259,7 +261,8 @@ def write_evaluation(
         "step": checkpoint.step,
         "averaged": checkpoint.record.get("averaged"),
         "vocabulary": checkpoint.record["vocabulary"],
-        "references": bleu.references_checksum(evaluation.references),
+        "source": bleu.lines_checksum(evaluation.source),
+        "references": bleu.lines_checksum(evaluation.references),
         "lines": len(evaluation.outputs),
         "search": dataclasses.asdict(search),
         "data": dataclasses.asdict(settings.data),

@@ -22,10 +22,12 @@ class WordCounts:
     Attributes:
         counts: The number of each word.
         origin: The counted text, in words.
+        tokenize: Splits a line into such words.
     """
 
     counts: Mapping[str, int]
     origin: str
+    tokenize: Tokenizer
 
 
 def count_file(name: str, *, tokenize: Tokenizer) -> WordCounts:
@@ -33,7 +35,7 @@ def count_file(name: str, *, tokenize: Tokenizer) -> WordCounts:
     text = columns.read(name, pathlib.Path())
     lines = list(itertools.islice(text, MAX_TRAINING_LINES))
     origin = f"the first {len(lines):,} lines of {name}"
-    return WordCounts(_count(lines, tokenize), origin)
+    return WordCounts(_count(lines, tokenize), origin, tokenize)
 
 
 def count_prepared(
@@ -59,7 +61,7 @@ def count_prepared(
     )
     total = data.counts["train"]["kept"]
     origin = f"{count:,} of {total:,} training lines of {name}"
-    return WordCounts(_count(lines, tokenize), origin)
+    return WordCounts(_count(lines, tokenize), origin, tokenize)
 
 
 def _count(lines: Iterable[str], tokenize: Tokenizer) -> collections.Counter[str]:

@@ -134,8 +134,8 @@ MISTAKES = (
     Mistake(
         "outputs of an older model are compared",
         "_kept_outputs",
-        "$is_current = not $steps or $steps[-1] == $step",
-        "$is_current = True",
+        "$find_steps(run.workdir, run.checkpoint) not in (None, $recorded_steps)",
+        "False",
         "tests/test_comparer.py::test_kept_outputs_of_something_else_are_not_compared",
     ),
 )
