@@ -7,16 +7,15 @@ that shows no output.
 
 Comments right before a block say more of it, one a line:
 
-    % not run: REASON
-    % slow
-    % setup: COMMAND        for what readers have and a test must make
-    % needs: PACKAGE ...    which must be installed
-    % measured: figures     of the whole run; a short one prints others in these lines
-    % measured: output      of the whole run; a short one prints something else
+    <!-- not run: REASON -->
+    <!-- slow -->
+    <!-- setup: COMMAND -->      for what readers have and a test must make
+    <!-- needs: PACKAGE ... -->  which must be installed
+    <!-- measured: figures -->   of the whole run; a short one prints other figures
+    <!-- measured: output -->    of the whole run; a short one prints something else
 
-docs/results/demo.json and multilingual.json hold what the whole runs print. Pages that
-GitHub shows, such as README.md, write `<!-- slow -->` instead. The cells of a notebook
-are one command.
+docs/results/demo.json and multilingual.json hold what the whole runs print. The cells
+of a notebook are one command.
 """
 
 import dataclasses
@@ -34,7 +33,7 @@ PAGES = [
     ),
 ]
 _BLOCK = re.compile(
-    r"(?P<comments>(?:^(?:%[^\n]*|<!--[^\n]*-->)\n\n?)*)"
+    r"(?P<comments>(?:^<!--[^\n]*-->\n\n?)*)"
     r"^```(?P<language>console|python)\n(?P<lines>.*?)^```$",
     re.M | re.S,
 )
@@ -103,12 +102,10 @@ def _script(lines: str) -> str:
 def _strip_marks(comment: str) -> str:
     """Return what a comment says.
 
-    >>> _strip_marks("% slow"), _strip_marks("<!-- not run: reason -->")
-    ('slow', 'not run: reason')
+    >>> _strip_marks("<!-- not run: reason -->")
+    'not run: reason'
     """
-    for start, end in (("%", ""), ("<!--", "-->")):
-        comment = comment.removeprefix(start).removesuffix(end)
-    return comment.strip()
+    return comment.removeprefix("<!--").removesuffix("-->").strip()
 
 
 def _values(key: str, comments: list[str]) -> list[str]:
