@@ -352,8 +352,8 @@ def _check_required(actual: str, required: str, directory: pathlib.Path) -> None
     """
     if actual != required:
         raise ValueError(
-            f"this text, these settings and --init_from give the vocabulary {actual}, "
-            f"but the checkpoints were trained with the vocabulary {required}: "
+            f"this text and these settings give the vocabulary {actual}, but the "
+            f"checkpoints were trained with the vocabulary {required}: "
             f"{directory} stays as it was; name another --workdir, or the --init_from "
             "that the run began with"
         )
