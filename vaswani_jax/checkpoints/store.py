@@ -25,7 +25,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from vaswani_jax.core import files, parallel
+from vaswani_jax.core import errors, files, parallel
 
 RECORD = "record"
 # The exponential moving average of the parameters, in runs that have one.
@@ -259,8 +259,7 @@ def _restore(directory: pathlib.Path, step: int, *, names: Sequence[str]) -> Che
         items = {name: jax.tree.map(np.asarray, contents[name]) for name in names}
     except Exception as error:  # Orbax and TensorStore raise many kinds.
         parallel.check_platform()  # Without a device nothing can be read.
-        reason = str(error).splitlines()[0][:300] if str(error) else repr(error)
-        raise _damage_error(path, reason) from error
+        raise _damage_error(path, errors.first_line(error)) from error
     # Earlier versions recorded digests of the items, and sealed after the renaming.
     digests = record.pop("digests", None)
     if digests is None and not is_sealed(path):

@@ -19,6 +19,7 @@ from vaswani_jax.cli.syntax import PROCESS_FLAGS, Syntax
 from vaswani_jax.core import (
     config,
     cpu_allocator,
+    errors,
     files,
     interrupts,
     parsing,
@@ -204,7 +205,7 @@ def local_path(flag: str, value: str) -> pathlib.Path:
         ValueError: It is a URL, or empty.
     """
     if not value or remote.is_remote(value):
-        raise ValueError(f"--{flag}={value} must be a directory of this machine")
+        raise ValueError(f"--{flag}={value} must be a path on this machine")
     return remote.open_directory(value).path
 
 
@@ -242,5 +243,5 @@ def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[Non
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             _refuse_absent_platform()
             raise
-        reason = str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
+        reason = errors.first_line(error).removeprefix("RESOURCE_EXHAUSTED: ")
         command_line.refuse(f"{reason} {LESS_MEMORY}")

@@ -11,7 +11,7 @@ from typing import Any, cast
 import jax
 import jax.export
 
-from vaswani_jax.core import kept_programs, parallel, processes
+from vaswani_jax.core import errors, kept_programs, parallel, processes
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ def compiling_ahead(
             try:
                 cast(Any, step).lower(state_shapes, row_shapes).compile()
             except RuntimeError as error:
-                reason = str(error).splitlines()[0]
+                reason = errors.first_line(error)
                 logger.info("note: compiling ahead ends: %s", reason)
                 return
 

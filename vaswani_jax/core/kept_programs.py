@@ -21,7 +21,7 @@ from typing import Any, cast
 import jax
 import jax.export
 
-from vaswani_jax.core import compilation_cache
+from vaswani_jax.core import compilation_cache, errors
 
 logger = logging.getLogger(__name__)
 # Begins every file; a change of the file's format changes the number.
@@ -116,7 +116,7 @@ def load_or_export(
         try:
             program = bytes(export().serialize())
         except (ValueError, NotImplementedError) as error:
-            reason = str(error).partition("\n")[0]
+            reason = errors.first_line(error)
             logger.info("note: %s is traced at every start: %s", identity.name, reason)
             program = NOT_EXPORTABLE
         if path:

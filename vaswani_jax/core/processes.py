@@ -8,6 +8,8 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from vaswani_jax.core import errors
+
 Tree = TypeVar("Tree")
 Output = TypeVar("Output")
 # The others exit when a process has been silent for this long.
@@ -69,7 +71,7 @@ def connect(
             f"({error})"
         ) from None
     except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
+        reason = errors.first_line(error)
         raise ConnectionError(f"--coordinator={coordinator}: {reason}") from error
 
 

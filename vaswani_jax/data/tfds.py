@@ -23,7 +23,7 @@ from typing import Any
 import tqdm
 from etils import epath
 
-from vaswani_jax.core import config, files
+from vaswani_jax.core import config, errors, files
 
 logger = logging.getLogger(__name__)
 PREFIX = "tfds:"
@@ -162,7 +162,7 @@ def make_builder(source: str, directory: str) -> Any:
             name, data_dir=directory or None, file_format="array_record"
         )
     except Exception as error:
-        reason = str(error).splitlines()[0]
+        reason = errors.first_line(error)
         raise ValueError(
             f"config.data.source={source}: no such corpus of tensorflow-datasets "
             f"({reason}; a pair has one name for both directions, such as de-en)"

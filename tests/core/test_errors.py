@@ -1,0 +1,19 @@
+"""What others raise becomes a line."""
+
+import pytest
+
+from vaswani_jax.core import errors
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("a: b\n  c"), "a: b"),
+        (RuntimeError("\n\n x \n"), "x"),
+        (EOFError(), "EOFError()"),
+        (ValueError(" \n"), "ValueError(' \\n')"),
+        (OSError("d" * 1000), "d" * 300),
+    ],
+)
+def test_the_first_line_with_words_is_told(error: Exception, line: str) -> None:
+    assert errors.first_line(error) == line

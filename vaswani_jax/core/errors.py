@@ -1,0 +1,13 @@
+"""Tell in a line what the exceptions of others say."""
+
+MAX_CHARACTERS = 300
+
+
+def first_line(error: BaseException) -> str:
+    r"""Return the first line of an exception's message, or its kind if it has none.
+
+    >>> first_line(ValueError("\na\nb")), first_line(EOFError())
+    ('a', 'EOFError()')
+    """
+    lines = (line.strip() for line in str(error).splitlines())
+    return next(filter(None, lines), repr(error))[:MAX_CHARACTERS]
