@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, tables
 from vaswani_jax.core.corpora import Corpus
 from vaswani_jax.data import token_files
 
@@ -193,7 +193,7 @@ class EpochShares:
             f"{sum(corpus.pairs for corpus in self.corpora):,} pairs in "
             f"{self.num_batches:,} batches"
         )
-        return "\n".join([title, *_aligned(rows)])
+        return "\n".join([title, *tables.align(rows)])
 
 
 def epoch_shares(
@@ -246,21 +246,6 @@ def divide_proportionally(total: int, weights: Sequence[Fraction]) -> list[int]:
     for n in by_remainder[: total - sum(parts)]:
         parts[n] += 1
     return parts
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table, with numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0])]
-            + [
-                cell.rjust(width)
-                for cell, width in zip(row[1:], widths[1:], strict=True)
-            ]
-        )
-        for row in rows
-    ]
 
 
 def _exact(weight: float) -> Fraction:

@@ -1,9 +1,11 @@
 """Count where systems differ: by length and frequency, and by kinds of faults."""
 
+import bisect
 import collections
 import dataclasses
 import itertools
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
@@ -140,9 +142,11 @@ def score_by_length(
 ) -> Table:
     """Return the scores of lines, by the number of words in their references."""
     lengths = [len(tokenize(line)) for line in lines.references]
+    members: list[list[int]] = [[] for _ in LENGTHS]
+    for number, length in enumerate(lengths):
+        members[_row_of(length, LENGTHS)].append(number)
     rows = []
-    for label, contains in _ranges(LENGTHS):
-        numbers = [n for n, length in enumerate(lengths) if contains(length)]
+    for label, numbers in zip(_labels(LENGTHS), members, strict=True):
         if numbers:
             references = [lines.references[n] for n in numbers]
             values: list[float | None] = [
@@ -173,59 +177,49 @@ def score_by_frequency(
         [collections.Counter(tokenize(line)) for line in outputs]
         for outputs in lines.systems
     ]
+
+    def count(texts: Iterable[collections.Counter[str]]) -> collections.Counter[int]:
+        """Return the number of words in each row."""
+        totals: collections.Counter[int] = collections.Counter()
+        for text in texts:
+            for word, number in text.items():
+                totals[_row_of(counts.get(word, 0), FREQUENCIES)] += number
+        return totals
+
+    expected, written = count(references), list(map(count, systems))
+    right = [count(map(operator.and_, outputs, references)) for outputs in systems]
     rows = []
-    for label, contains in _ranges(FREQUENCIES):
-        in_row = _Membership(counts, contains)
-        count = sum(in_row.total(reference) for reference in references)
-        values: list[float | None] = []
-        for outputs in systems:
-            right = sum(
-                in_row.total(output & reference)
-                for output, reference in zip(outputs, references, strict=True)
-            )
-            total = count + sum(in_row.total(output) for output in outputs)
-            values.append(2 * right / total if total else None)
+    for row, label in enumerate(_labels(FREQUENCIES)):
+        values: list[float | None] = [
+            2 * matches[row] / total if (total := expected[row] + words[row]) else None
+            for matches, words in zip(right, written, strict=True)
+        ]
         if any(value is not None for value in values):
-            rows.append(Row(label, count, values))
+            rows.append(Row(label, expected[row], values))
     title = "F1 of words by their frequency in the training text"
     return Table("frequency", title, "words", "share", rows)
 
 
-class _Membership:
-    """Counts the words of a line that belong to a row."""
+def _row_of(number: int, starts: Sequence[int]) -> int:
+    """Return the row of a number, the first for one below it.
 
-    def __init__(
-        self, counts: Mapping[str, int], contains: Callable[[int], bool]
-    ) -> None:
-        self._counts, self._contains = counts, contains
-
-    def total(self, words: collections.Counter[str]) -> int:
-        """Return how many of the words belong to the row."""
-        return sum(
-            number
-            for word, number in words.items()
-            if self._contains(self._counts.get(word, 0))
-        )
+    >>> [_row_of(number, (1, 6, 11)) for number in (0, 1, 5, 6, 40)]
+    [0, 0, 0, 1, 2]
+    """
+    return max(0, bisect.bisect_right(starts, number) - 1)
 
 
-def _ranges(
-    starts: Sequence[int],
-) -> list[tuple[str, Callable[[int], bool]]]:
-    """Return the label and the test of each row."""
-    ranges: list[tuple[str, Callable[[int], bool]]] = []
-    for low, end in zip(starts, (*starts[1:], None), strict=True):
-        if end is None:
-            label = f"{low:,} or more"
-        else:
-            label = f"{low:,}" if end == low + 1 else f"{low:,} to {end - 1:,}"
-        # Numbers below the first row belong to it, too.
-        first = low if low != starts[0] else 0
+def _labels(starts: Sequence[int]) -> list[str]:
+    """Return the label of each row.
 
-        def contains(number: int, first: int = first, end: int | None = end) -> bool:
-            return first <= number and (end is None or number < end)
-
-        ranges.append((label, contains))
-    return ranges
+    >>> _labels((0, 1, 6, 1000))
+    ['0', '1 to 5', '6 to 999', '1,000 or more']
+    """
+    ends = [
+        f"{low:,}" if end == low + 1 else f"{low:,} to {end - 1:,}"
+        for low, end in itertools.pairwise(starts)
+    ]
+    return [*ends, f"{starts[-1]:,} or more"]
 
 
 def count_kept(lines: Lines) -> Table:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 
 from vaswani_jax.analysis import importance, measures, roles, views
+from vaswani_jax.core import tables
 from vaswani_jax.inference import scoring
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.pages import contents, heads_text
@@ -96,15 +97,11 @@ def table(heads: contents.Heads) -> str:
                 ", ".join(head.roles) or "no clear role",
             ]
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    ]
+    lines = tables.align(rows, num_left=len(rows[0]))
     title = (
         f"{heads.num_lines:,} lines of {heads.text}, loss {heads.loss:.4f} nats a token"
     )
-    return "\n".join([title, *(line.rstrip() for line in lines)])
+    return "\n".join([title, *lines])
 
 
 def _cell(value: float | None, chance: float | None) -> str:
