@@ -11,6 +11,7 @@ import pytest
 from tests import settings
 from tests.evaluation import compared
 from vaswani_jax import comparer, report
+from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import bleu
@@ -80,6 +81,9 @@ def make_run(tmp_path: pathlib.Path, data_directory: pathlib.Path) -> Any:
         (workdir / "averaged/4").mkdir(parents=True)
         record = json.dumps(config.to_dict(values))
         (workdir / "config.json").write_text(record)
+        metadata = workdir / "averaged/4" / store.RECORD / "metadata"
+        metadata.parent.mkdir()
+        metadata.write_text(json.dumps({"run": {"id": "4567"}}))
         stem = workdir / "evaluations/test-averaged-beam3-alpha0.6"
         write(stem.with_suffix(".6.txt"), outputs)
         evaluation = {
@@ -180,6 +184,8 @@ def test_a_run_without_training_text_leaves_the_words_to_the_next(
         {"references": "0123456789abcdef"},
         {"source": "0123456789abcdef"},
         {"averaged": [3, 4]},
+        {"run": "0123"},
+        {"search": {"beam_size": 3, "no_repeat_ngram": 3}},
         {"lines": 29},
         {"step": 3},
         {"step": None, "lines": "x"},
@@ -242,6 +248,22 @@ def test_a_directory_of_seeds_is_one_system(
     itself = comparer.compare_systems([tmp_path / "W"] * 2)
     [difference] = itself.scores[0].differences
     assert (difference.value, difference.verdict) == (0, "no difference")
+
+
+def test_seeds_at_a_url_are_fetched_run_by_run(
+    make_run: Any,
+    tmp_path: pathlib.Path,
+    translations: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    for number, outputs in ((1, OUTPUTS), (2, OTHERS)):
+        run = make_run(f"W/seed-{number}", outputs)
+        (pathlib.Path(run) / "checkpoints/4").mkdir(parents=True)
+        (pathlib.Path(run) / "checkpoints/4/moments").touch()
+    result = comparer.compare_systems([f"file://{tmp_path}/W", make_run("b", OUTPUTS)])
+    assert result.num_seeds == [2, 1] and translations == []
+    assert not list((tmp_path / "mirrors").rglob("moments"))
 
 
 def test_a_report_tests_directories_of_seeds_by_their_kept_outputs(

@@ -57,9 +57,9 @@ METRICS = flags.DEFINE_list(
 TEST = flags.DEFINE_enum(
     "test",
     None,
-    list(significance.CODES),
-    "sacreBLEU's paired bootstrap, which is the default, or approximate randomization, "
-    "which several seeds need.",
+    list(significance.DRAWS),
+    "Approximate randomisation, which is the default, or sacreBLEU's paired bootstrap, "
+    "whose p-values are too small.",
 )
 LINES = flags.DEFINE_integer(
     "lines",

@@ -9,6 +9,7 @@ The program `compare` calls it, too.
 
 import collections
 import dataclasses
+import itertools
 import json
 import logging
 import os
@@ -25,6 +26,7 @@ from vaswani_jax.core import (
     languages,
     locales,
     parsing,
+    remote,
     seeds,
     tensor_file,
 )
@@ -39,6 +41,7 @@ from vaswani_jax.evaluation import (
 )
 from vaswani_jax.evaluation import metrics as metrics_module
 from vaswani_jax.evaluation.comparison import System, SystemComparison
+from vaswani_jax.evaluation.scored_texts import ScoredText
 from vaswani_jax.evaluation.word_counts import WordCounts
 
 logger = logging.getLogger(__name__)
@@ -124,8 +127,8 @@ def compare_systems(
             several.
         metrics: Some of "bleu", "chrf", "chrf++" and "ter"; the tables show the first.
             By default BLEU, and chrF2 of detokenized text.
-        test: "bootstrap" or "randomization"; by default the first, or the second if a
-            system has several seeds, which need it.
+        test: "randomization", the default, or "bootstrap", sacreBLEU's, which cannot
+            compare several seeds.
         num_lines: The most lines to list in favour of each system of a pair.
         translate: Whether a run without kept outputs translates the text.
 
@@ -150,10 +153,28 @@ def compare_systems(
     runs = [
         run for members in members_by_system for run in members if isinstance(run, _Run)
     ]
-    text = _read_text(source, references) if references else _text_of_runs(runs, split)
+    if references:
+        name = pathlib.Path(references).name
+        text = _Text(name, *ScoredText(name, source, references).read())
+    else:
+        text = _text_of_runs(runs, split)
     data = _scoring(runs, scoring or {}, text=text)
     numbers = _lines_of_locale(runs, text, locale=data.target_locale)
-    counts = _training_words(runs, training_text, text=text, data=data)
+    compared_text = comparison.Text(
+        name=text.name,
+        source=[text.source[number] for number in numbers],
+        references=[text.references[number] for number in numbers],
+        data=data,
+        training_words=_training_words(runs, training_text, text=text, data=data),
+    )
+    # Before a run translates for long.
+    has_seeds = any(len(members) > 1 for members in members_by_system)
+    comparison.choose_scores(
+        compared_text, metrics=metrics, test=test, has_seeds=has_seeds
+    )
+    for member in itertools.chain(*members_by_system):
+        if isinstance(member, System):
+            _check_length(member, text)
     return comparison.compare(
         [
             _join_seeds(
@@ -169,13 +190,7 @@ def compare_systems(
             )
             for name, members in zip(names, members_by_system, strict=True)
         ],
-        comparison.Text(
-            name=text.name,
-            source=[text.source[number] for number in numbers],
-            references=[text.references[number] for number in numbers],
-            data=data,
-            training_words=counts,
-        ),
+        compared_text,
         metrics=metrics,
         test=test,
         num_lines=num_lines,
@@ -207,10 +222,14 @@ def _open_seeds(path: str, name: str) -> list[_Run | System]:
         ValueError: Their settings differ in more than the seed.
     """
     folder, checkpoint = select.split_name(paths_module.expand_home(path))
+    if tensor_file.is_tensor_file(folder):
+        return []
     ending = f"@{checkpoint}" * bool(checkpoint)
+    # Of a URL, what shows whether it is one; each run is fetched by itself.
+    copy = remote.open_directory(folder).pull(file_names=["seed-*/config.json"])
     runs = [
-        _open(f"{directory}{ending}", f"{name}, {directory.name}")
-        for directory in seeds.find_runs(pathlib.Path(folder)).values()
+        _open(f"{folder.rstrip('/')}/{run.name}{ending}", f"{name}, {run.name}")
+        for run in seeds.find_runs(copy).values()
     ]
     settings = [run.settings for run in runs if isinstance(run, _Run)]
     for run, run_settings in zip(runs[1:], settings[1:], strict=True):
@@ -257,16 +276,6 @@ def _open(path: str, name: str) -> _Run | System:
         if directory.is_dir():
             prepared_data = prepared.open_prepared(directory)
     return _Run(name, workdir, checkpoint, settings, prepared_data)
-
-
-def _read_text(source: str, references: str) -> _Text:
-    sides = [list(columns.read(name, pathlib.Path())) for name in (source, references)]
-    if len(sides[0]) != len(sides[1]) or not sides[0]:
-        raise ValueError(
-            f"{source} has {len(sides[0]):,} lines, {references} {len(sides[1]):,}: "
-            "every source line needs one reference, and a score at least one line"
-        )
-    return _Text(pathlib.Path(references).name, *sides)
 
 
 def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
@@ -382,13 +391,18 @@ def _lines_of_locale(runs: Sequence[_Run], text: _Text, *, locale: str) -> list[
     return list(range(len(text.references)))
 
 
-def _choose_lines(system: System, text: _Text, numbers: Sequence[int]) -> System:
+def _check_length(system: System, text: _Text) -> None:
     [outputs] = system.outputs
     if len(outputs) != len(text.references):
         raise ValueError(
             f"{system.name} has {len(outputs):,} lines, {text.name} has "
             f"{len(text.references):,} references: each needs one output"
         )
+
+
+def _choose_lines(system: System, text: _Text, numbers: Sequence[int]) -> System:
+    _check_length(system, text)
+    [outputs] = system.outputs
     return dataclasses.replace(system, outputs=[[outputs[n] for n in numbers]])
 
 
@@ -426,7 +440,7 @@ def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
     """Return the outputs that `evaluate` kept, or None if they do not fit.
 
     They must be of these source lines and references, of the checkpoint that the name
-    means now, and as many as the record says.
+    means now, searched with the settings of now, and as many as the record says.
     """
     name = scores.file_name(split, run.checkpoint, search=run.settings.search)
     path = run.workdir / "evaluations" / f"{name}.json"
@@ -437,7 +451,17 @@ def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
         outputs = list(text_files.read_lines(path.with_suffix(".txt")))
         step, references = int(record["step"]), record["references"]
         is_whole = record["lines"] == len(outputs)
-        recorded_steps = select.Steps(step, record.get("averaged"))
+        recorded_steps = select.Steps(
+            step, record.get("averaged"), record.get("run", "")
+        )
+        changed_settings = [
+            key
+            for key, value in record.get("search", {}).items()
+            if (setting := config.SETTINGS.get(f"search.{key}"))
+            and setting.affects == "scores"
+            and value != getattr(run.settings.search, key)
+        ]
+        current_steps = select.find_steps(run.workdir, run.checkpoint)
         checksum = bleu.lines_checksum(text.source)
         source = record.get("source") or _source_checksum(run, split) or checksum
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -447,8 +471,10 @@ def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
         reason = "they translate another text"
     elif not is_whole:
         reason = "their number of lines differs from the record"
-    elif select.find_steps(run.workdir, run.checkpoint) not in (None, recorded_steps):
+    elif current_steps and not current_steps.may_be(recorded_steps):
         reason = "they come from another model"
+    elif changed_settings:
+        reason = f"they were searched with another {', '.join(changed_settings)}"
     else:
         return System(run.name, [outputs], f"{_origin(run, step=step)}, kept")
     logger.info(f"note: {path}: its outputs are not used, because {reason}")

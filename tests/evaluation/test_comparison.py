@@ -62,8 +62,8 @@ def test_json_has_the_verdicts(result: SystemComparison) -> None:
         "seeds": 1,
     }
     assert (record["test"], record["draws"], record["seed"]) == (
-        "bootstrap",
-        1000,
+        "randomization",
+        10_000,
         "12345",
     )
     first, second, _ = record["scores"][0]["differences"]
@@ -144,7 +144,7 @@ def test_without_training_text_there_is_no_table_of_frequencies() -> None:
             {"systems": [compared.RECIPE, compared.HALF], "test": "bootstrap"},
             "test 'bootstrap' cannot compare several seeds: leave it out or use random",
         ),
-        ({"test": "t"}, "the test is bootstrap or randomization, not 't'"),
+        ({"test": "t"}, "the test is randomization or bootstrap, not 't'"),
         ({"metrics": ["comet"]}, "a metric is one of bleu, chrf, chrf\\+\\+, ter, not"),
     ],
 )

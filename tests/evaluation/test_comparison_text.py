@@ -24,15 +24,31 @@ def test_systems_scores_and_verdicts_are_told(shown: str) -> None:
     assert signature.startswith("sacrebleu  BLEU|nrefs:1|case:mixed|eff:no|tok:13a|")
     assert re.fullmatch(r"A      \d\d\.\d\d  μ = \d\d\.\d\d ± \d\.\d\d", first)
     assert re.fullmatch(
-        r"B - A +[+-]\d\.\d\d  p = \d\.\d{3}  no difference", differences[0]
+        r"B - A +[+-]\d\.\d\d  \[-\d\.\d\d, \+\d\.\d\d\]  p = \d\.\d{3}  no difference",
+        differences[0],
     )
+    number = r"\d+\.\d\d"
     assert re.fullmatch(
-        r"C - A -\d\d\.\d\d  p = 0\.003  different: A is better", differences[1]
+        rf"C - A -{number}  \[-{number}, -{number}\]  p = 0\.000\d  "
+        "different: A is better",
+        differences[1],
     )
     assert test == (
-        "paired bootstrap, 1,000 resamples, seed 12345; systems are different if p, "
-        "corrected by Holm's method for 3 pairs of systems, is below 0.05"
+        "approximate randomisation, 10,000 exchanges; 95% intervals of differences "
+        "from 1,000 resamples, seed 12345; systems are different if p, corrected by "
+        "Holm's method for 3 pairs of systems, is below 0.05"
     )
+
+
+def test_sacrebleus_bootstrap_has_no_interval_of_a_difference() -> None:
+    result = comparison.compare(
+        compared.SEEDS, compared.TEXT, metrics=["bleu"], test="bootstrap", num_lines=0
+    )
+    _, scores, test, *_ = result.format().split("\n\n")
+    assert re.fullmatch(
+        r"B - A +[+-]\d\.\d\d  p = \d\.\d{3}  no difference", scores.split("\n")[-1]
+    )
+    assert test.startswith("sacreBLEU's paired bootstrap, 1,000 resamples, seed 12345")
 
 
 def test_columns_of_tables_are_aligned(shown: str) -> None:

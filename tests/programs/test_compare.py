@@ -38,12 +38,12 @@ def test_a_file_is_compared_with_a_run(
 ) -> None:
     references = (trained / "data/test.target.txt").read_text()
     (tmp_path / "other.out").write_text(references)
-    result = compare(trained, tmp_path / "other.out", "--test=randomization")
+    result = compare(trained, tmp_path / "other.out", "--test=bootstrap")
     assert result.returncode == 0, result.stderr.decode()
     shown = result.stdout.decode()
     assert "B  other.out  a file" in shown and "B     100.00" in shown
     assert "different: B is better" in shown
-    assert "approximate randomisation, 10,000 exchanges, seed 12345" in shown
+    assert "sacreBLEU's paired bootstrap, 1,000 resamples, seed 12345" in shown
 
 
 def test_what_cannot_be_compared_is_refused_in_a_line(

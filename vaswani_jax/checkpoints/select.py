@@ -88,30 +88,44 @@ class Steps:
     Attributes:
         step: The step.
         averaged: The steps whose parameters were averaged; None for no mean.
+        run: The id of their run; "" if it is not recorded.
     """
 
     step: int
     averaged: list[int] | None
+    run: str
+
+    def may_be(self, other: "Steps") -> bool:
+        """Return whether both may be of the same parameters."""
+        runs_differ = bool(self.run and other.run and self.run != other.run)
+        return not runs_differ and (self.step, self.averaged) == (
+            other.step,
+            other.averaged,
+        )
 
 
 def find_steps(workdir: pathlib.Path, name: str) -> Steps | None:
     """Return the steps of the checkpoint that `select` would return.
 
-    Reads neither parameters nor digests. Returns None if the name is a step, because
-    the parameters of a step never change, or if there is no such checkpoint.
+    Reads neither parameters nor digests. Returns None if there is no such checkpoint.
     """
     directory = _directory(workdir, _folder(name))
     if not (steps := store.steps(directory)):
         return None
     number = name.removeprefix("average:")
+    step, averaged = steps[-1], None
     if number != name:
         if not (number.isdecimal() and 1 <= int(number) <= len(steps)):
             return None
-        return Steps(steps[-1], steps[-int(number) :])
-    if name not in FOLDER_OF:
-        return None
-    record = store.read_record(directory, steps[-1])
-    return Steps(steps[-1], record.get("averaged"))
+        averaged = steps[-int(number) :]
+    elif name not in FOLDER_OF:
+        last_part = name.rpartition("/")[2]
+        if not (last_part.isdecimal() and int(last_part) in steps):
+            return None
+        step = int(last_part)
+    record = store.read_record(directory, step)
+    run = record.get("run", {}).get("id", "")
+    return Steps(step, averaged or record.get("averaged"), run)
 
 
 def _directory(workdir: pathlib.Path, folder: str) -> pathlib.Path:

@@ -11,7 +11,7 @@ from vaswani_jax.evaluation import (
     intervals,
     line_differences,
     line_tables,
-    seeds_significance,
+    randomization,
     significance,
 )
 from vaswani_jax.evaluation import metrics as metrics_module
@@ -179,7 +179,7 @@ def compare(
 ) -> SystemComparison:
     """Compare systems on one text.
 
-    Systems of several seeds are compared by their means, see `seeds_significance`. The
+    Systems of several seeds are compared by their means, see `randomization`. The
     tables have the means of the runs. Each line shows the output whose chrF2 is nearest
     to the system's mean.
 
@@ -187,8 +187,8 @@ def compare(
         systems: At least two, at most `MAX_SYSTEMS`.
         text: The text.
         metrics: Names of `METRICS`; by default BLEU, and chrF2 of detokenized text.
-        test: "bootstrap" or "randomization", sacreBLEU's paired tests. By default the
-            first. Several seeds need the second, their default.
+        test: "randomization", the default, or "bootstrap", sacreBLEU's, which cannot
+            compare several seeds.
         num_lines: The most lines to list in favour of each system of a pair.
 
     Raises:
@@ -206,15 +206,10 @@ def compare(
                     f"{system.name} has {len(outputs):,} lines, {text.name} has "
                     f"{len(text.references):,} references: each needs one output"
                 )
-    if len(text.references) > intervals.MAX_LINES:
-        raise ValueError(
-            f"{text.name} has {len(text.references):,} lines; at most "
-            f"{intervals.MAX_LINES:,} can be compared: the tests would need gigabytes "
-            "of memory; compare a part of them"
-        )
     num_seeds = [len(system.outputs) for system in systems]
-    test = _choose_test(test, has_seeds=max(num_seeds) > 1)
-    score_metrics = choose_metrics(metrics, references=text.references, data=text.data)
+    score_metrics, test = choose_scores(
+        text, metrics=metrics, test=test, has_seeds=max(num_seeds) > 1
+    )
     lines = Lines(
         text.source,
         text.references,
@@ -241,18 +236,35 @@ def compare(
     )
 
 
+def choose_scores(
+    text: Text, *, metrics: Sequence[str], test: str, has_seeds: bool
+) -> tuple[list[metrics_module.Metric], str]:
+    """Return the metrics of a comparison and the name of its test; see `compare`.
+
+    Raises:
+        ValueError: As `compare`.
+    """
+    if len(text.references) > intervals.MAX_LINES:
+        raise ValueError(
+            f"{text.name} has {len(text.references):,} lines; at most "
+            f"{intervals.MAX_LINES:,} can be compared: the tests would need gigabytes "
+            "of memory; compare a part of them"
+        )
+    test = _choose_test(test, has_seeds=has_seeds)
+    return choose_metrics(metrics, references=text.references, data=text.data), test
+
+
 def _choose_test(test: str, *, has_seeds: bool) -> str:
     """Return the name of the test; see `compare`."""
-    if test and test not in significance.CODES:
-        raise ValueError(f"the test is {' or '.join(significance.CODES)}, not {test!r}")
-    if not has_seeds:
-        return test or significance.BOOTSTRAP
-    if test == significance.BOOTSTRAP:
+    test = test or significance.RANDOMIZATION
+    if test not in significance.DRAWS:
+        raise ValueError(f"the test is {' or '.join(significance.DRAWS)}, not {test!r}")
+    if has_seeds and test == significance.BOOTSTRAP:
         raise ValueError(
             f"test {test!r} cannot compare several seeds: leave it out or use "
             f"{significance.RANDOMIZATION}"
         )
-    return significance.RANDOMIZATION
+    return test
 
 
 def _compare_scores(
@@ -262,15 +274,14 @@ def _compare_scores(
     metric: metrics_module.Metric,
     test: str,
 ) -> significance.MetricComparison:
-    if any(len(system.outputs) > 1 for system in systems):
-        return seeds_significance.compare(
+    if test == significance.RANDOMIZATION:
+        return randomization.compare(
             [system.outputs for system in systems], text.references, metric=metric
         )
     return significance.compare(
         [outputs for system in systems for outputs in system.outputs],
         text.references,
         metric=metric,
-        test=test,
     )
 
 

@@ -1,19 +1,17 @@
 """Format a comparison of systems as text."""
 
-from collections.abc import Sequence
-
+from vaswani_jax.core import tables
 from vaswani_jax.evaluation import metrics, significance
 from vaswani_jax.evaluation.comparison import SystemComparison
 from vaswani_jax.evaluation.line_differences import LineDifference, PairOfSystems
 from vaswani_jax.evaluation.line_tables import Table
 
-SEEDS_TEST = (
-    "approximate randomisation over all seeds, {draws:,} exchanges; 95% intervals of "
-    "differences from {resamples:,} resamples"
-)
 TEST_NAMES = {
-    significance.BOOTSTRAP: "paired bootstrap, {draws:,} resamples",
-    significance.RANDOMIZATION: "approximate randomisation, {draws:,} exchanges",
+    significance.RANDOMIZATION: (
+        "approximate randomisation{seeds}, {draws:,} exchanges; 95% intervals of "
+        "differences from {resamples:,} resamples"
+    ),
+    significance.BOOTSTRAP: "sacreBLEU's paired bootstrap, {draws:,} resamples",
 }
 
 
@@ -54,8 +52,11 @@ def format_test(comparison: SystemComparison) -> str:
 def describe_test(comparison: SystemComparison) -> str:
     """Return the test behind the verdicts, in words."""
     num_pairs = len(comparison.pairs)
-    name = SEEDS_TEST if comparison.has_seeds else TEST_NAMES[comparison.test]
-    test = name.format(draws=comparison.draws, resamples=metrics.RESAMPLES)
+    test = TEST_NAMES[comparison.test].format(
+        draws=comparison.draws,
+        resamples=metrics.RESAMPLES,
+        seeds=" over all seeds" * comparison.has_seeds,
+    )
     correction = f", corrected by Holm's method for {num_pairs} pairs of systems"
     return (
         f"{test}, seed {comparison.seed}; systems are different if p"
@@ -145,24 +146,7 @@ def format_table(table: Table, letters: str) -> str:
         [row.label, f"{row.count:,}", *map(table.format_value, row.values)]
         for row in table.rows
     ]
-    return "\n".join([table.title, *_aligned([["", table.unit, *letters], *rows])])
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows whose first column stands left and the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [
-                f"{row[0]:<{widths[0]}}",
-                *(
-                    f"{cell:>{width}}"
-                    for cell, width in zip(row[1:], widths[1:], strict=True)
-                ),
-            ]
-        )
-        for row in rows
-    ]
+    return "\n".join([table.title, *tables.align([["", table.unit, *letters], *rows])])
 
 
 def describe_pair(pair: PairOfSystems, letters: str) -> str:

@@ -260,6 +260,7 @@ def write_evaluation(
         "checkpoint": checkpoint_name,
         "step": checkpoint.step,
         "averaged": checkpoint.record.get("averaged"),
+        "run": checkpoint.record.get("run", {}).get("id", ""),
         "vocabulary": checkpoint.record["vocabulary"],
         "source": bleu.lines_checksum(evaluation.source),
         "references": bleu.lines_checksum(evaluation.references),

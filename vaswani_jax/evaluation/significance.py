@@ -1,7 +1,4 @@
-"""Test whether systems differ: sacreBLEU's paired tests, corrected by Holm's method.
-
-The tests are those of sacreBLEU's own command line.
-"""
+"""The difference of two systems, Holm's method, and sacreBLEU's paired bootstrap."""
 
 import dataclasses
 import itertools
@@ -14,10 +11,9 @@ from vaswani_jax.evaluation import metrics
 from vaswani_jax.evaluation.bleu import Score
 from vaswani_jax.evaluation.spread import Spread
 
-# The tests, by the names that sacreBLEU has for them, and how often each draws.
-BOOTSTRAP, RANDOMIZATION = "bootstrap", "randomization"
-CODES = {BOOTSTRAP: "bs", RANDOMIZATION: "ar"}
-DRAWS = {BOOTSTRAP: 1_000, RANDOMIZATION: 10_000}
+# The tests, and how often each draws.
+RANDOMIZATION, BOOTSTRAP = "randomization", "bootstrap"
+DRAWS = {RANDOMIZATION: 10_000, BOOTSTRAP: 1_000}
 LEVEL = 0.05
 
 
@@ -34,7 +30,7 @@ class Difference:
             much.
         corrected_p_value: The same, corrected for the number of comparisons.
         interval: The ends of the 95% interval of `value`, from a bootstrap over the
-            lines; None if each system is one run.
+            lines; None of sacreBLEU's test.
     """
 
     first: int
@@ -122,19 +118,19 @@ def compare(
     references: Sequence[str],
     *,
     metric: metrics.Metric,
-    test: str,
 ) -> MetricComparison:
-    """Score systems, and test each pair of them.
+    """Score systems, and test each pair of them by sacreBLEU's paired bootstrap.
 
-    Equal systems have a p-value of 1, where sacreBLEU's tests give the smallest one
-    possible. If m lines differ, their differences have 2^m choices of signs, of which
-    two are as extreme as the systems themselves, so the p-value is at least 2^(1 - m).
+    Its p-value is too small: where a difference exceeds its standard deviation, it is
+    about that of a one-sided test. Equal systems have a p-value of 1 here, where
+    sacreBLEU gives the smallest one possible. If m lines differ, their differences have
+    2^m choices of signs, of which two are as extreme as the systems themselves, so the
+    p-value is at least 2^(1 - m).
 
     Args:
         systems: The outputs of each system, a line for each reference.
         references: The references.
         metric: The score.
-        test: `BOOTSTRAP` or `RANDOMIZATION`.
     """
     statistics = _Statistics(metric.scorer)
     caching_metric = dataclasses.replace(metric, scorer=statistics)
@@ -146,10 +142,7 @@ def compare(
     pairs, values = [], []
     for first in range(len(systems) - 1):
         paired_test = _paired_test(
-            prepared_outputs[first:],
-            metric.prepare(references),
-            scorer=statistics,
-            test=test,
+            prepared_outputs[first:], metric.prepare(references), scorer=statistics
         )
         for second, p_value in enumerate(paired_test, start=first + 1):
             num_lines = sum(
@@ -191,7 +184,6 @@ def _paired_test(
     references: Sequence[str],
     *,
     scorer: Any,
-    test: str,
 ) -> list[float]:
     """Return sacreBLEU's p-value of each system but the first, against the first."""
     with metrics.without_messages():
@@ -199,8 +191,8 @@ def _paired_test(
             [(str(number), outputs) for number, outputs in enumerate(systems)],
             {"": scorer},
             [references],
-            test_type=CODES[test],
-            n_samples=DRAWS[test],
+            test_type="bs",
+            n_samples=DRAWS[BOOTSTRAP],
         )
         _, table = paired()
     [[_, *results]] = [column for name, column in table.items() if name != "System"]

@@ -141,6 +141,7 @@ def _systems(comparison: SystemComparison) -> str:
 
 def _scores(scores: significance.MetricComparison, letters: str) -> str:
     has_seeds = any(spread.deviation is not None for spread in scores.spreads)
+    has_intervals = all(difference.interval for difference in scores.differences)
     rows = [
         [
             letter,
@@ -165,7 +166,7 @@ def _scores(scores: significance.MetricComparison, letters: str) -> str:
                 f"{letters[difference.second]} − {letters[difference.first]}",
                 verdict,
                 f"{difference.value:+.2f}",
-                *[comparison_text.describe_difference(difference)] * has_seeds,
+                *[comparison_text.describe_difference(difference)] * has_intervals,
                 f"{difference.num_lines:,}",
                 comparison_text.format_p_value(difference.p_value),
                 comparison_text.format_p_value(difference.corrected_p_value),
@@ -183,7 +184,7 @@ def _scores(scores: significance.MetricComparison, letters: str) -> str:
             f"{scores.metric}: pairs",
             [
                 *("", "Verdict", "Difference"),
-                *["95 % interval"] * has_seeds,
+                *["95 % interval"] * has_intervals,
                 *("Lines that differ", "p", "p, corrected"),
             ],
             pairs,

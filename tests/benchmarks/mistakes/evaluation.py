@@ -5,7 +5,7 @@ from tests.benchmarks.mistakes.mistake import Mistake
 BLEU = "tests/evaluation/test_bleu.py"
 MULTI_BLEU = "tests/evaluation/test_multi_bleu.py"
 SIGNIFICANCE = "tests/evaluation/test_significance.py"
-SEEDS_SIGNIFICANCE = "tests/evaluation/test_seeds_significance.py"
+RANDOMIZATION = "tests/evaluation/test_randomization.py"
 BRACKETING = "tests/evaluation/test_bracketing.py"
 
 MISTAKES = (
@@ -53,24 +53,24 @@ MISTAKES = (
     ),
     Mistake(
         "the runs of a system are not told apart from another's",
-        "seeds_significance.compute_p_value",
+        "randomization.compute_p_value",
         "$scores[:, :$num_first].mean(1), $scores[:, $num_first:].mean(1)",
         "$scores[:, :1].mean(1), $scores[:, 1:].mean(1)",
-        f"{SEEDS_SIGNIFICANCE}::test_p_values_are_those_of_the_enumeration",
+        f"{RANDOMIZATION}::test_p_values_are_those_of_the_enumeration",
     ),
     Mistake(
         "all lines of a run are exchanged together",
-        "seeds_significance.compute_p_value",
+        "randomization.compute_p_value",
         "$generator.random(($D, $L, $R)).argsort(-1)",
         "np.repeat($generator.random(($D, 1, $R)).argsort(-1), $L, axis=1)",
-        f"{SEEDS_SIGNIFICANCE}::test_p_values_are_those_of_the_enumeration",
+        f"{RANDOMIZATION}::test_p_values_are_those_of_the_enumeration",
     ),
     Mistake(
         "equal systems differ by chance",
-        "seeds_significance.compute_p_value",
+        "randomization.compute_p_value",
         ">= $observed - TIES",
         "> $observed + TIES",
-        f"{SEEDS_SIGNIFICANCE}::test_the_same_runs_are_no_difference_in_any_order",
+        f"{RANDOMIZATION}::test_the_same_runs_are_no_difference_in_any_order",
     ),
     Mistake(
         "a deviation of seeds as if there were no others",
@@ -134,7 +134,7 @@ MISTAKES = (
     Mistake(
         "outputs of an older model are compared",
         "_kept_outputs",
-        "$find_steps(run.workdir, run.checkpoint) not in (None, $recorded_steps)",
+        "$current_steps and not $current_steps.may_be($recorded_steps)",
         "False",
         "tests/test_comparer.py::test_kept_outputs_of_something_else_are_not_compared",
     ),

@@ -7,7 +7,7 @@ from typing import Any
 from tests.benchmarks.quality import systems
 from tests.benchmarks.quality.tasks import SPLITS
 from vaswani_jax.core.config import DataConfig
-from vaswani_jax.evaluation import metrics, significance
+from vaswani_jax.evaluation import metrics, randomization, significance
 
 # Target tokens of a batch of docs/results/speed.json.
 SPEED_TOKENS = 128 * 32
@@ -70,11 +70,10 @@ def compare_all(
                 metric = metrics.find_metrics(references[split], data=data)[0]
                 family = []
                 for peer in peers:
-                    tested = significance.compare(
-                        [outputs(peer, index, split), outputs(key, index, split)],
+                    tested = randomization.compare(
+                        [[outputs(run, index, split)] for run in (peer, key)],
                         references[split],
                         metric=metric,
-                        test=significance.BOOTSTRAP,
                     )
                     [difference] = tested.differences
                     family.append(

@@ -1,12 +1,14 @@
-"""Tests over seeds agree with the enumeration of all exchanges and with sacreBLEU."""
+"""Randomisation agrees with the enumeration of all exchanges and with sacreBLEU."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
+from sacrebleu import significance as sacrebleu_significance
 
 from tests.evaluation import compared
-from vaswani_jax.evaluation import bleu, metrics, seeds_significance, significance
+from vaswani_jax.evaluation import bleu, metrics, randomization, significance
 
 REFERENCES = compared.lines(4, seed=5)
 # Two seeds of a system, and one or two of another.
@@ -54,7 +56,7 @@ def test_p_values_are_those_of_the_enumeration(num_second: int, num_lines: int) 
     systems = [
         [run[-num_lines:] for run in runs] for runs in (FIRST, SECOND[:num_second])
     ]
-    [difference] = seeds_significance.compare(
+    [difference] = randomization.compare(
         systems, references, metric=multi_bleu_metric()
     ).differences
     expected = exact_p_value(*systems, references)
@@ -72,23 +74,75 @@ def test_two_single_runs_get_sacrebleus_p_value() -> None:
         for share, seed in ((0.2, 1), (0.23, 2))
     ]
     metric = metrics.find_metrics(references, data=compared.scoring())[0]
-    ours = seeds_significance.compare(
+    ours = randomization.compare(
         [[system] for system in systems], references, metric=metric
     )
-    theirs = significance.compare(
-        systems, references, metric=metric, test=significance.RANDOMIZATION
+    theirs = sacrebleu_significance.PairedTest(
+        [(str(number), system) for number, system in enumerate(systems)],
+        {"": metric.scorer},
+        [references],
+        test_type="ar",
     )
-    [difference], [expected] = ours.differences, theirs.differences
+    [_, expected] = next(
+        column for name, column in theirs()[1].items() if name != "System"
+    )
+    [difference] = ours.differences
     assert 0.05 < expected.p_value < 0.95
     assert difference.p_value == pytest.approx(expected.p_value, abs=0.03)
-    assert difference.num_lines == expected.num_lines
-    for score, other in zip(ours.scores, theirs.scores, strict=True):
+    # Scores and their intervals do not depend on the test.
+    by_bootstrap = significance.compare(systems, references, metric=metric)
+    assert difference.num_lines == by_bootstrap.differences[0].num_lines
+    for score, other in zip(ours.scores, by_bootstrap.scores, strict=True):
         assert (score.name, score.signature) == (other.name, other.signature)
         assert score.value == pytest.approx(other.value)
         assert score.interval and other.interval and score.interval.seed == "12345"
         assert score.interval.mean == pytest.approx(other.interval.mean, rel=1e-5)
         width = other.interval.half_width
         assert score.interval.half_width == pytest.approx(width, rel=1e-4)
+
+
+def test_exchanges_that_differ_as_much_count() -> None:
+    """Of 20 lines with an edit each, 14 speak for a system and 6 for the other."""
+    references = [f"das ist der Satz {number}" for number in range(20)]
+    wrong = [line.replace("ist", "war") for line in references]
+    first, second = (
+        [
+            wrong[n] if (n < 14) == is_first else line
+            for n, line in enumerate(references)
+        ]
+        for is_first in (True, False)
+    )
+    found = metrics.find_metrics(references, data=compared.scoring())
+    metric = next(metric for metric in found if metric.name == "ter")
+    result = randomization.compare([[first], [second]], references, metric=metric)
+    [difference] = result.differences
+    extreme = sum(math.comb(20, n) for n in range(21) if abs(2 * n - 20) >= 8)
+    assert difference.num_lines == 20
+    assert difference.p_value == pytest.approx(extreme / 2**20, abs=0.013)
+
+
+def test_equal_systems_are_different_as_rarely_as_the_level_says() -> None:
+    references, metric = compared.lines(40), multi_bleu_metric()
+    num_different, num_pairs = 0, 200
+    for number in range(num_pairs):
+        first, second = (
+            randomization.extract(
+                metric,
+                compared.with_errors(references, share=0.3, seed=2 * number + n),
+                references,
+            )[None]
+            for n in range(2)
+        )
+        p_value = randomization.compute_p_value(
+            metric.scorer,
+            first,
+            second,
+            generator=np.random.default_rng(number),
+            draws=199,
+        )
+        num_different += p_value < significance.LEVEL
+    # Ten are expected; so few or so many come once in 2,000 times.
+    assert 1 < num_different < 22
 
 
 def test_intervals_are_those_of_resampled_texts() -> None:
@@ -98,7 +152,7 @@ def test_intervals_are_those_of_resampled_texts() -> None:
         [compared.with_errors(references, share=share, seed=n) for n in seeds]
         for share, seeds in ((0.1, (1, 2)), (0.2, (3, 4, 5)))
     ]
-    result = seeds_significance.compare(systems, references, metric=multi_bleu_metric())
+    result = randomization.compare(systems, references, metric=multi_bleu_metric())
     differences = []
     for lines in np.random.default_rng(12345).choice(12, size=(1000, 12)):
         means = [
@@ -123,7 +177,7 @@ def test_intervals_are_those_of_resampled_texts() -> None:
 
 def test_the_same_runs_are_no_difference_in_any_order() -> None:
     metric = metrics.find_metrics(REFERENCES, data=compared.scoring())[0]
-    result = seeds_significance.compare([FIRST, FIRST[::-1]], REFERENCES, metric=metric)
+    result = randomization.compare([FIRST, FIRST[::-1]], REFERENCES, metric=metric)
     [difference] = result.differences
     assert difference.value == pytest.approx(0)
     assert difference.interval == pytest.approx((0, 0))
@@ -133,7 +187,7 @@ def test_the_same_runs_are_no_difference_in_any_order() -> None:
 
 def test_p_values_of_several_pairs_are_corrected() -> None:
     third = [REFERENCES]
-    result = seeds_significance.compare(
+    result = randomization.compare(
         [FIRST, SECOND, third], REFERENCES, metric=multi_bleu_metric()
     )
     assert [(d.first, d.second) for d in result.differences] == [(0, 1), (0, 2), (1, 2)]
@@ -147,14 +201,12 @@ def test_seeds_overlap_if_one_of_the_worse_system_is_as_good() -> None:
     metric = multi_bleu_metric()
 
     def overlap(*systems: list[list[str]]) -> bool:
-        result = seeds_significance.compare(systems, REFERENCES, metric=metric)
+        result = randomization.compare(systems, REFERENCES, metric=metric)
         return result.seeds_overlap(result.differences[0])
 
     assert overlap([worse, better], [better]) and overlap([better], [worse, better])
     assert not overlap([worse, worse], [better]) and not overlap(
         [better, better], [worse]
     )
-    single = significance.compare(
-        [worse, worse], REFERENCES, metric=metric, test=significance.BOOTSTRAP
-    )
+    single = randomization.compare([[worse], [worse]], REFERENCES, metric=metric)
     assert not single.seeds_overlap(single.differences[0])

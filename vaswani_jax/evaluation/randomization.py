@@ -1,9 +1,9 @@
-"""Test whether systems of several seeds differ (Clark, Dyer, Lavie and Smith, 2011).
+"""Test whether systems differ by approximate randomisation, over one or more seeds.
 
-"Better Hypothesis Testing for Statistical Machine Translation: Controlling for
-Optimizer Instability": a system's score is the mean of its runs. Of each sentence the
-outputs of all runs of both systems are exchanged at random, as their program MultEval
-does.
+Clark, Dyer, Lavie and Smith (2011), "Better Hypothesis Testing for Statistical Machine
+Translation: Controlling for Optimizer Instability": a system's score is the mean of its
+runs. Of each sentence the outputs of all runs of both systems are exchanged at random,
+as their program MultEval does.
 """
 
 import os
@@ -40,7 +40,7 @@ def compare(
     """
     scorer = metric.scorer
     statistics = [
-        np.stack([_extract(metric, outputs, references) for outputs in runs])
+        np.stack([extract(metric, outputs, references) for outputs in runs])
         for runs in systems
     ]
     spreads = [
@@ -166,9 +166,10 @@ def resample(
     return np.mean(by_run, axis=0)
 
 
-def _extract(
+def extract(
     metric: metrics.Metric, outputs: Sequence[str], references: Sequence[str]
 ) -> Float[np.ndarray, "L N"]:
+    """Return what a metric counts in each line."""
     rows = metric.scorer._extract_corpus_statistics(
         metric.prepare(outputs), [metric.prepare(references)]
     )
