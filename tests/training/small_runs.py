@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from typing import Any
 
 from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config, files
@@ -9,7 +10,12 @@ from vaswani_jax.core.types import Evaluator
 from vaswani_jax.data import prepared
 from vaswani_jax.training import loop
 
-OVERRIDES = {"model.dropout_rate": 0.2, "training.keep_checkpoints": 9}
+# One shape of batches, so that one step is compiled.
+OVERRIDES = {
+    "model.dropout_rate": 0.2,
+    "training.keep_checkpoints": 9,
+    "data.num_buckets": 1,
+}
 
 
 def zero_loss(params: object) -> dict[str, float]:
@@ -22,6 +28,7 @@ def train(
     workdir: pathlib.Path | files.Directory,
     *,
     evaluator: Evaluator = zero_loss,
+    initial_params: Any = None,
 ) -> store.Checkpoint:
     """Train, and return the last checkpoint."""
     if isinstance(workdir, pathlib.Path):
@@ -31,7 +38,13 @@ def train(
         workdir.path / "data",
         rebuild=False,
     )
-    outcome = loop.train(settings, data, workdir=workdir, evaluators=[evaluator])
+    outcome = loop.train(
+        settings,
+        data,
+        workdir=workdir,
+        evaluators=[evaluator],
+        initial_params=initial_params,
+    )
     directory = workdir.path / "checkpoints"
     assert outcome.step == store.steps(directory)[-1]
     names = ["params", "optimizer"]

@@ -1,6 +1,5 @@
 """Batches that give no finite loss, or a spike: recorded, left out, gone back from."""
 
-import functools
 import json
 import pathlib
 import shutil
@@ -8,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -22,32 +20,35 @@ pytestmark = pytest.mark.usefixtures("steps_once")
 
 
 def poison(
-    monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Any, Any], Any], value: float
+    monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int, int], bool], value: float
 ) -> None:
     """Multiply loss and parameters by a value after some updates, of some batches."""
-    real = step.train_step
+    make_train_steps = step.make_train_steps
 
-    @functools.cache
     def poisoned(update: Any) -> Any:
-        def wrapped(state: step.TrainState, batch: Any) -> Any:
-            state, metrics = update(state, batch)
-            factor = jnp.where(is_bad(state.step, batch), value, 1.0)
-            params = jax.tree.map(lambda leaf: leaf * factor, state.params)
-            sums = metrics.sums.replace(loss=metrics.sums.loss * factor)
+        def run(state: step.TrainState, rows: Any) -> Any:
+            total = int(total_of(rows))
+            state, metrics = update(state, rows)
+            if not is_bad(int(state.step), total):
+                return state, metrics
+            params = jax.tree.map(lambda leaf: leaf * value, state.params)
+            sums = metrics.sums.replace(loss=metrics.sums.loss * value)
             return state.replace(params=params), metrics.replace(sums=sums)
 
-        return wrapped
+        run.lower = update.lower  # type: ignore[attr-defined]
+        return run
 
-    def train_step(*args: Any, **kwargs: Any) -> Any:
-        return poisoned(real(*args, **kwargs))
+    def make_poisoned(*args: Any, **kwargs: Any) -> Any:
+        make_train_step = make_train_steps(*args, **kwargs)
+        return lambda num_microbatches: poisoned(make_train_step(num_microbatches))
 
-    monkeypatch.setattr(step, "train_step", train_step)
+    monkeypatch.setattr(step, "make_train_steps", make_poisoned)
 
 
 def test_an_update_that_diverges_is_named_among_several(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poison(monkeypatch, lambda num_updates, batch: num_updates == 4, np.nan)
+    poison(monkeypatch, lambda num_updates, total: num_updates == 4, np.nan)
     # Logged every third step only: the step named must still be the fourth.
     small = settings.small_settings(
         **{
@@ -63,7 +64,7 @@ def test_an_update_that_diverges_is_named_among_several(
 
 def total_of(batch: Any) -> Any:
     """Return a number that tells batches apart."""
-    return (batch.source * batch.target_in).sum()
+    return (np.asarray(batch.source) * np.asarray(batch.target_in)).sum()
 
 
 def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
@@ -88,13 +89,11 @@ def totals(tmp_path: pathlib.Path) -> list[int]:
     return totals
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_bad_batch_is_recorded_and_left_out(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     log_lines: pytest.LogCaptureFixture,
     totals: list[int],
-    value: float,
 ) -> None:
     changes = OVERRIDES | {
         "training.num_steps": 8,
@@ -105,10 +104,7 @@ def test_a_bad_batch_is_recorded_and_left_out(
     }
     small = settings.small_settings(**changes)
 
-    def is_fifth(num_updates: Any, batch: Any) -> Any:
-        return jax.lax.psum(total_of(batch), "devices") == totals[4]
-
-    poison(monkeypatch, is_fifth, value)
+    poison(monkeypatch, lambda num_updates, total: total == totals[4], np.nan)
     last = train(small, tmp_path)
     text = log_lines.text
     assert "at step 5 the loss is" in text and "not finite" in text
@@ -131,6 +127,34 @@ def test_a_bad_batch_is_recorded_and_left_out(
     jax.tree.map(np.testing.assert_array_equal, last.items, resumed.items)
 
 
+def test_a_fine_tuned_run_goes_back_to_the_parameters_it_began_with(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, totals: list[int]
+) -> None:
+    small = settings.small_settings(
+        **OVERRIDES | {"training.num_steps": 2, "training.max_skipped_batches": 1}
+    )
+    data = prepared.open_or_prepare(small, tmp_path / "data", rebuild=False)
+    size = data.vocabulary.size
+    initial = settings.random_params(small.model, vocab_size=size, seed=5)
+    placed = []
+    create, place = step.create_state, step.place_on_devices
+
+    def create_on_device(settings: Any, **options: Any) -> step.TrainState:
+        return jax.device_put(create(settings, **options))
+
+    def remember(settings: Any, state: step.TrainState) -> step.TrainState:
+        placed.append(jax.device_get(state.params))
+        return place(settings, state)
+
+    monkeypatch.setattr(step, "create_state", create_on_device)
+    monkeypatch.setattr(step, "place_on_devices", remember)
+    poison(monkeypatch, lambda num_updates, total: total == totals[0], np.nan)
+    last = train(small, tmp_path, initial_params=initial)
+    assert last.record["skipped"] == [0] and len(placed) == 2
+    for params in placed:
+        jax.tree.map(np.testing.assert_array_equal, params, initial)
+
+
 def test_too_many_bad_batches_end_the_run_with_a_report(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +163,7 @@ def test_too_many_bad_batches_end_the_run_with_a_report(
         "training.checkpoint_every_steps": 2,
         "training.max_skipped_batches": 2,
     }
-    poison(monkeypatch, lambda num_updates, batch: True, np.nan)
+    poison(monkeypatch, lambda num_updates, total: True, np.nan)
     with pytest.raises(divergence.DivergedError, match="batches skipped before: 2 "):
         train(settings.small_settings(**changes), tmp_path)
     lines = (tmp_path / "diverged.jsonl").read_text().splitlines()
@@ -151,7 +175,8 @@ def test_a_spike_is_gone_back_from_and_left_out(
     monkeypatch: pytest.MonkeyPatch,
     log_lines: pytest.LogCaptureFixture,
 ) -> None:
-    window = divergence.WINDOW
+    window = 10
+    monkeypatch.setattr(divergence, "WINDOW", window)
     small = settings.small_settings(
         **OVERRIDES
         | {
@@ -168,10 +193,7 @@ def test_a_spike_is_gone_back_from_and_left_out(
         n for n in range(window + 2, window + 6) if totals.count(totals[n]) == 1
     )
 
-    def is_planted(num_updates: Any, batch: Any) -> Any:
-        return jax.lax.psum(total_of(batch), "devices") == totals[planted]
-
-    poison(monkeypatch, is_planted, 3.0)
+    poison(monkeypatch, lambda num_updates, total: total == totals[planted], 3.0)
     last = train(small, tmp_path / "run")
     text = log_lines.text
     assert f"at step {planted + 1} the loss is" in text
@@ -204,6 +226,9 @@ def test_a_spike_counts_from_the_mean_of_the_last_updates() -> None:
             max_loss_rise=0.5,
         )
 
+    for value in (np.nan, np.inf):
+        bad = find([2.0, value], step=2, recent_losses=[])
+        assert bad is not None and (bad.step, bad.reason) == (2, "not finite")
     window = divergence.WINDOW
     # Before there are enough of them nothing is a spike.
     assert find([9.0], step=window, recent_losses=[2.0] * (window - 1)) is None

@@ -14,6 +14,7 @@ from tensorboardX.proto import event_pb2
 
 from tests.training.event_records import read_events
 from tests.training.logs import Clock, opened
+from vaswani_jax.training import metrics_log
 
 # Updates that are evaluated, too, and so have a second record.
 EVALUATED = (2, 4)
@@ -75,6 +76,22 @@ def test_resuming_drops_the_records_beyond_the_restored_step(
     # Of the step that was restored, both records stay.
     assert [row["step"] for row in rows(tmp_path)] == [1, 2, 2, 3, 4, 4]
     assert rows(tmp_path) == records[:6]
+
+
+def test_an_evaluation_that_is_made_again_is_recorded_once(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    run(tmp_path, first_step=0, last_step=1, clock=clock, loss=7.0)
+    evaluation = {"valid/loss": 3.0, metrics_log.EVALUATION: 1.0}
+    for step in (1, 2, 2, 2):
+        log = opened(tmp_path, first_step=step)
+        log.open(step, is_evaluated=False)
+        log.metrics(step, evaluation)
+        log.close()
+    assert [
+        (row["step"], "train/loss" in row, row.get("valid/loss"))
+        for row in rows(tmp_path)
+    ] == [(1, True, None), (1, False, 3.0), (2, False, 3.0)]
 
 
 def test_a_run_that_starts_anew_keeps_no_record(

@@ -26,12 +26,12 @@ from vaswani_jax.training import (
     divergence,
     early_stopping,
     frozen,
+    metrics_log,
     microbatching,
     optimizer,
     resume,
     step,
 )
-from vaswani_jax.training.metrics_log import MetricsLog
 from vaswani_jax.training.preemption import SignalWatch, Stopped
 from vaswani_jax.training.step import StepMetrics, TrainState
 
@@ -100,7 +100,7 @@ def train(
         store.clear_unfinished(run.checkpoints)
         store.clear_unfinished(run.best)
     resumed = resume.resume(run, initial_params)
-    log = MetricsLog(
+    log = metrics_log.MetricsLog(
         workdir.path,
         first_step=resumed.progress.step,
         num_steps=settings.training.num_steps,
@@ -108,7 +108,7 @@ def train(
         loggers=loggers,
     )
     with contextlib.closing(log), SignalWatch() as signals:
-        log.open(resumed.progress.step)
+        log.open(resumed.progress.step, is_evaluated=resumed.progress.is_evaluated)
         _record_start(run, resumed, init_from=init_from)
         _log_start(run, batches, resumed=resumed, init_from=init_from)
         for epoch in training_batches.epoch_shares(
@@ -122,6 +122,7 @@ def train(
             progress=resumed.progress,
             log=log,
             signals=signals,
+            initial_params=initial_params,
         )
         # Free the copy on the host; the devices have theirs.
         state = step.place_on_devices(settings, resumed.state)
@@ -138,8 +139,9 @@ class _Loop:
     batches: batching.Batches
     evaluators: Sequence[types.Evaluator]
     progress: resume.Progress
-    log: MetricsLog
+    log: metrics_log.MetricsLog
     signals: SignalWatch
+    initial_params: Any = None
     is_memory_short: bool = False
 
     def outcome(self) -> Outcome:
@@ -266,7 +268,10 @@ class _Loop:
         return plan
 
     def _go_back(self, bad_update: divergence.BadUpdate) -> TrainState:
-        """Return the last good checkpoint's state, to skip the bad batch from there."""
+        """Return the last good state, to skip the bad batch from there.
+
+        It is that of the newest checkpoint, or the one that the run began with.
+        """
         skipped_batches = self.progress.skipped_batches
         batch = batch_index(bad_update.step - 1, skipped_batches)
         skipped_batches = divergence.skip_batch(
@@ -278,7 +283,7 @@ class _Loop:
             workdir=self.run.workdir.path,
             checkpoint_steps=store.steps(self.run.checkpoints),
         )
-        resumed = resume.resume(self.run)
+        resumed = resume.resume(self.run, self.initial_params)
         self.progress = dataclasses.replace(
             resumed.progress,
             num_microbatches=self.progress.num_microbatches,
@@ -320,7 +325,7 @@ class _Loop:
         metrics = self.signals.run_interruptible(compute)
         if metrics is None:
             return False
-        metrics["time/evaluation_seconds"] = time.monotonic() - start_time
+        metrics[metrics_log.EVALUATION] = time.monotonic() - start_time
         self.log.metrics(step, metrics)
         shown_metrics = "  ".join(
             f"{name} {value:.4g}" for name, value in metrics.items()

@@ -15,6 +15,8 @@ from vaswani_jax.training import event_file
 
 FILE = "metrics.jsonl"
 ELAPSED = "time/elapsed_seconds"
+# Every evaluation has it.
+EVALUATION = "time/evaluation_seconds"
 
 logger = logging.getLogger(__name__)
 
@@ -57,14 +59,21 @@ class MetricsLog:
         self._loggers = list(loggers)
         # Set until the records after this step are dropped.
         self._drop_after: int | None = first_step
+        self._drops_evaluation = False
         self._files: tuple[IO[str], event_file.EventFile] | None = None
 
-    def open(self, step: int) -> None:
-        """Open the files without the records after a step, which are made again."""
+    def open(self, step: int, *, is_evaluated: bool = True) -> None:
+        """Open the files without the records after a step, which are made again.
+
+        Args:
+            step: The step.
+            is_evaluated: Whether its evaluation is not made again, either.
+        """
         if not self._is_active:
             return
         self.close()
         self._drop_after = step
+        self._drops_evaluation = not is_evaluated
         try:
             self._files = self._open_files(step)
         except OSError as error:
@@ -74,8 +83,16 @@ class MetricsLog:
         """Open the files with the records up to a step."""
         path = self._workdir / FILE
         lines = _lines_up_to(path, step)
-        files.write_atomically(path, "".join(f"{line}\n" for line in lines))
         records = [json.loads(line) for line in lines]
+        if self._drops_evaluation:
+            self._drops_evaluation = False
+            records = [
+                record
+                for record in records
+                if record["step"] < step or EVALUATION not in record
+            ]
+            lines = [json.dumps(record) for record in records]
+        files.write_atomically(path, "".join(f"{line}\n" for line in lines))
         if records and not self._elapsed_before:
             self._elapsed_before = records[-1][ELAPSED]
         self.latest = {}
