@@ -86,8 +86,15 @@ def main() -> None:
     logger.info(f"{len(trees):,} of {len(first):,} trees are the same in both")
     if LIKE.value:
         clean_trees = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))
-        like = [tree for tree in clean_trees if tree]
-        trees = agreement.resample(trees, like, num_trees=NUM_TREES.value)
+        like = [
+            tree
+            for tree in clean_trees
+            if tree and len(tree.leaves()) >= MIN_WORDS.value
+        ]
+        try:
+            trees = agreement.resample(trees, like, num_trees=NUM_TREES.value)
+        except ValueError as error:
+            raise ValueError(f"--like={LIKE.value}: {error} (--num_trees)") from None
         logger.info(f"{len(trees):,} of them are chosen by the lengths of {LIKE.value}")
     if not trees:
         raise ValueError(f"no tree is left for --output={OUTPUT.value}")

@@ -60,6 +60,33 @@ def test_a_run_with_one_target_locale_takes_any_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (">>fra<< Hello", ">>fra<< "),
+        (" >>zho_Hans<<Hello", " >>zho_Hans<<"),
+        (">>Nein<<, sagte er.", ""),
+        (">>home<< page", ""),
+        ("Hello >>fra<<", ""),
+    ],
+)
+def test_only_the_code_of_a_language_is_one(line: str, code: str) -> None:
+    data = settings.small_settings(**{"data.target_locale": "de"}).data
+    assert languages.split_code(line) == (code, line.removeprefix(code))
+    assert languages.remove_tag(line, data) == line.removeprefix(code)
+    assert (languages.line_locale(line, data) == "de") == (not code)
+
+
+def test_the_tag_of_a_corpus_follows_that_of_the_language() -> None:
+    data = settings.small_settings(**SEVERAL).data
+    for line, expected in (
+        ("<2de> Hello", "<2de> <BT> Hello"),
+        (">>fra<< Hello", ">>fra<< <BT> Hello"),
+        (">>Nein<<, sagte er.", "<BT> >>Nein<<, sagte er."),
+    ):
+        assert languages.add_tag(line, "<BT>", data) == expected
+
+
+@pytest.mark.parametrize(
     ("line", "changes", "separator"),
     [
         ("Hello", {"data.target_locale": "de"}, " "),

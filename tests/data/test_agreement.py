@@ -58,6 +58,13 @@ def test_a_number_of_trees_takes_all_of_a_class_that_has_too_few():
     assert len(agreement.resample(trees, like)) == 1 + 3 + 6
 
 
+def test_a_class_without_any_tree_is_named():
+    trees, like = [flat(12)], [flat(12), flat(31)]
+    with pytest.raises(ValueError, match=r"no tree .* has 31\+ words, but 1 of the 2 "):
+        agreement.resample(trees, like)
+    assert agreement.resample(trees, like, num_trees=2) == trees
+
+
 def test_a_rare_class_does_not_decide_how_many_there_are():
     trees = [flat(3, f"w{n}") for n in range(50)]
     like = [flat(3)] * 999 + [flat(40)]

@@ -1,5 +1,6 @@
 """Each rule leaves out the pairs that break it, and no other."""
 
+import dataclasses
 import unicodedata
 from collections.abc import Callable
 from fractions import Fraction
@@ -114,6 +115,14 @@ def test_the_tag_of_a_target_language_decides_its_locale_and_is_no_text(
     equal = [(f"<2de> {english}", english)] if name != "min_script" else []
     cleaner = cleaned(pairs + swapped + equal, data)
     assert list(cleaner.keep(iter(pairs + swapped + equal))) == pairs
+
+
+def test_a_line_of_a_language_that_the_identifier_does_not_know_stays() -> None:
+    data = settings.small_settings(**{"data.clean_language_odds": 100.0}).data
+    text = "Zwei Hunde spielen auf der Wiese."
+    pairs = [(f"{code} {text}", text) for code in (">>tlh<<", ">>fra<<", ">>Nein<<")]
+    english = dataclasses.replace(data, source_locale="de", target_locale="en")
+    assert list(cleaned(pairs, english).keep(iter(pairs))) == pairs[:1]
 
 
 def test_a_language_that_the_identifier_does_not_know_is_refused() -> None:

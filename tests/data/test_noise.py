@@ -114,6 +114,13 @@ def test_a_turkish_i_keeps_its_dot() -> None:
     assert pair == ("Iki", "İki Ilık")
 
 
+@pytest.mark.parametrize("name", ["upper", "title", "typos"])
+def test_the_code_of_a_language_stays_as_it_is(name: str) -> None:
+    [(source, _)] = noisy([(">>fra<< a dog", "un chien")], **{name: 1.0})
+    code, text = source[:8], source[8:]
+    assert code == ">>fra<< " and text != "a dog"
+
+
 @pytest.mark.parametrize(
     ("pair", "expected"),
     [

@@ -1,5 +1,6 @@
 """Data prepared once: never silently stale, and not lost when preparing fails."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -421,6 +422,9 @@ def test_data_depends_on_the_seed_or_is_shared(text, tmp_path, changes, depends)
     )
     assert (first != second) == depends
     assert prepared.depends_on_seed(of_seeds[0].data) == depends
+    refused = pytest.raises(ValueError, match=r"config\.seed is 2, was 1")
+    with refused if depends else contextlib.nullcontext():
+        prepared.open_or_prepare(of_seeds[1], tmp_path / "1", rebuild=False)
 
 
 def test_shared_data_is_opened_as_if_it_was_prepared(text, tmp_path, monkeypatch):

@@ -49,6 +49,12 @@ def test_a_finding_names_its_setting_until_it_is_on(kind: str) -> None:
     ] == [finding(kind, split="test")]
 
 
+def test_trees_are_not_cleaned() -> None:
+    trees = dataclasses.replace(DATA, source="treebank")
+    found = [finding("duplicates")]
+    assert cleaning_remedies.add_cleaning_remedies(found, trees) == (found, [])
+
+
 @pytest.mark.parametrize(
     ("kind", "key", "weak", "strict"),
     [

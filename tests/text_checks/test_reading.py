@@ -22,6 +22,16 @@ def test_generated_text_is_read_as_training_reads_it(tmp_path: pathlib.Path) -> 
         assert text.origin == "copy"
 
 
+def test_without_a_workdir_no_prepared_data_is_looked_for(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "manifest.json").write_text("another program's")
+    monkeypatch.chdir(tmp_path)
+    texts = reading.find(settings.small_settings(), None)
+    assert texts.vocabulary is None and texts.findings == []
+
+
 def test_a_vocabulary_that_settings_name_is_used(tmp_path: pathlib.Path) -> None:
     model = tmp_path / "letters.model"
     model.write_bytes(settings.letters_vocabulary().source.model)

@@ -8,11 +8,11 @@ System"). A run with one target locale has no tags.
 import re
 from collections.abc import Mapping, Sequence
 
-from vaswani_jax.core import locales
+from vaswani_jax.core import language_codes, locales
 from vaswani_jax.core.config import DataConfig
 
-# The language code of a line for a MarianMT model.
-CODE = re.compile(r"\s*>>(\w+)<<\s*")
+# The language code of a line for a MarianMT model: >>fra<<, >>zho_Hans<<.
+CODE = re.compile(r"\s*>>(([a-z]{2,3})(?:_\w+)?)<<\s*")
 INVISIBLE = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060-\u2069]+")
 
 
@@ -47,15 +47,32 @@ def remove_tag(line: str, data: DataConfig) -> str:
     """Return a source line without the tag or code that it begins with, if any."""
     if tag := find_tag(line, data):
         return line.partition(tag)[2].lstrip()
+    return split_code(line)[1]
+
+
+def split_code(line: str) -> tuple[str, str]:
+    """Return the language code that a line begins with, or "", and the rest.
+
+    >>> split_code(">>fra<< Hello"), split_code(">>Hello<<, he said.")
+    (('>>fra<< ', 'Hello'), ('', '>>Hello<<, he said.'))
+    """
+    code = _match_code(line)
+    return (code[0], line[code.end() :]) if code else ("", line)
+
+
+def _match_code(line: str) -> re.Match[str] | None:
     code = CODE.match(line)
-    return line if code is None else line[code.end() :]
+    # Quotation marks may look like one.
+    is_language = code and language_codes.is_code(locales.language_code(code[2]))
+    return code if is_language else None
 
 
 def add_tag(line: str, tag: str, data: DataConfig) -> str:
     """Return a source line with the tag of its corpus, after that of its language."""
     language = find_tag(line, data)
     if language is None:
-        return f"{tag} {line}"
+        code, text = split_code(line)
+        return f"{code.strip()} {tag} {text}" if code else f"{tag} {line}"
     return f"{language} {tag} {INVISIBLE.sub('', line)[len(language) :].lstrip()}"
 
 
@@ -74,11 +91,15 @@ def has_spaces(locale: str, data: DataConfig) -> bool:
 
 
 def line_locale(line: str, data: DataConfig) -> str:
-    """Return the target locale of a source line: that of its tag or code, if any."""
+    """Return the target locale of a source line: that of its tag or code, if any.
+
+    Where there are several, a line with neither has the first: only empty ones have
+    neither.
+    """
     if tag := find_tag(line, data):
         return locales_by_tag(data)[tag]
-    code = CODE.match(line)
-    return code[1] if code else data.target_locale
+    code = _match_code(line)
+    return code[1] if code else target_locales(data)[0]
 
 
 def references_by_locale(

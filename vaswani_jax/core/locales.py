@@ -12,21 +12,32 @@ from collections.abc import Iterable, Sequence
 from vaswani_jax.core import language_codes
 from vaswani_jax.core.suggestions import suggest
 
-# From ISO 639-3 and 639-2 codes to 639-1, for the languages that Moses has rules for
-# and those that are written without spaces; and from withdrawn codes.
-LANGUAGE_CODES = {
-    **{"asm": "as", "ben": "bn", "bod": "bo", "tib": "bo", "cat": "ca", "ces": "cs"},
-    **{"cze": "cs", "deu": "de", "ger": "de", "dzo": "dz", "ell": "el", "gre": "el"},
-    **{"eng": "en", "est": "et", "ekk": "et", "fin": "fi", "fra": "fr", "fre": "fr"},
-    **{"gle": "ga", "guj": "gu", "hin": "hi", "hun": "hu", "isl": "is", "ice": "is"},
-    **{"ita": "it", "jpn": "ja", "kan": "kn", "khm": "km", "kor": "ko", "lao": "lo"},
-    **{"lav": "lv", "lvs": "lv", "lit": "lt", "mal": "ml", "mar": "mr", "mya": "my"},
-    **{"bur": "my", "nld": "nl", "dut": "nl", "ori": "or", "ory": "or", "pan": "pa"},
-    **{"pol": "pl", "por": "pt", "ron": "ro", "rum": "ro", "rus": "ru", "slk": "sk"},
-    **{"slo": "sk", "slv": "sl", "som": "so", "spa": "es", "swe": "sv", "tam": "ta"},
-    **{"tel": "te", "tha": "th", "zho": "zh", "chi": "zh", "cmn": "zh"},
-    **{"iii": "ii", "mol": "ro", "mo": "ro", "iw": "he", "in": "id", "ji": "yi"},
-}
+# From ISO 639-2 and 639-3 codes, and from withdrawn ones, to the shortest, as in the
+# Unicode CLDR.
+LANGUAGE_CODES = dict(
+    pair.split(":")
+    for pair in """
+aar:aa abk:ab afr:af aka:ak alb:sq amh:am ara:ar arb:ar arg:an arm:hy asm:as ava:av
+ave:ae aym:ay aze:az azj:az bak:ba bam:bm baq:eu bel:be ben:bn bis:bi bod:bo bos:bs
+bre:br bul:bg bur:my cat:ca ces:cs cha:ch che:ce chi:zh chu:cu chv:cv cmn:zh cor:kw
+cos:co cre:cr cym:cy cze:cs dan:da deu:de div:dv dut:nl dzo:dz ekk:et ell:el eng:en
+epo:eo est:et eus:eu ewe:ee fao:fo fas:fa fij:fj fin:fi fra:fr fre:fr fry:fy ful:ff
+gaz:om geo:ka ger:de gla:gd gle:ga glg:gl glv:gv gre:el grn:gn guj:gu hat:ht hau:ha
+heb:he her:hz hin:hi hmo:ho hrv:hr hun:hu hye:hy ibo:ig ice:is ido:io iii:ii iku:iu
+ile:ie ina:ia ind:id ipk:ik isl:is ita:it jav:jv jpn:ja kal:kl kan:kn kas:ks kat:ka
+kau:kr kaz:kk khk:mn khm:km kik:ki kin:rw kir:ky kom:kv kon:kg kor:ko kua:kj kur:ku
+lao:lo lat:la lav:lv lim:li lin:ln lit:lt ltz:lb lub:lu lug:lg lvs:lv mac:mk mah:mh
+mal:ml mao:mi mar:mr may:ms mkd:mk mlg:mg mlt:mt mol:ro mon:mn mri:mi msa:ms mya:my
+nau:na nav:nv nbl:nr nde:nd ndo:ng nep:ne nld:nl nno:nn nob:nb nor:no npi:ne nya:ny
+oci:oc oji:oj ori:or orm:om ory:or oss:os pan:pa per:fa pes:fa pli:pi plt:mg pol:pl
+por:pt pus:ps que:qu roh:rm ron:ro rum:ro run:rn rus:ru sag:sg san:sa sin:si slk:sk
+slo:sk slv:sl sme:se smo:sm sna:sn snd:sd som:so sot:st spa:es sqi:sq srd:sc srp:sr
+ssw:ss sun:su swa:sw swe:sv swh:sw tah:ty tam:ta tat:tt tel:te tgk:tg tgl:fil tha:th
+tib:bo tir:ti ton:to tsn:tn tso:ts tuk:tk tur:tr twi:ak uig:ug ukr:uk urd:ur uzb:uz
+uzn:uz ven:ve vie:vi vol:vo wel:cy wln:wa wol:wo xho:xh ydd:yi yid:yi yor:yo zha:za
+zho:zh zsm:ms zul:zu mo:ro iw:he in:id ji:yi
+""".split()
+)
 # Languages that are written without spaces between words, in their usual script.
 CHINESE = frozenset("zh yue cdo cjy cnp csp czh gan hak hsn ltc lzh nan wuu".split())
 WITHOUT_SPACES = CHINESE | frozenset(

@@ -5,7 +5,6 @@ gave each sentence the same tree, and lengths were resampled to the treebank's (
 et al., 2015, "Grammar as a Foreign Language").
 """
 
-import bisect
 import collections
 from collections.abc import Iterator, Sequence
 
@@ -37,11 +36,6 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
             yield trees[0]
 
 
-def length_class(tree: Tree) -> int:
-    """Return the number of the class of a tree's length, from 0."""
-    return bisect.bisect_left(treebank.LENGTH_CLASS_LIMITS, len(tree.leaves()))
-
-
 def resample(
     trees: Sequence[Tree], like: Sequence[Tree], *, num_trees: int | None = None
 ) -> list[Tree]:
@@ -58,7 +52,8 @@ def resample(
             and the result is then smaller.
 
     Raises:
-        ValueError: There are no trees on one of the sides.
+        ValueError: There are no trees on one of the sides, or none of a class, and no
+            number is given.
     """
     if not (trees and like):
         raise ValueError(
@@ -67,12 +62,18 @@ def resample(
         )
     by_class = collections.defaultdict(list)
     for index, tree in enumerate(trees):
-        by_class[length_class(tree)].append(index)
-    like_counts = collections.Counter(map(length_class, like))
+        by_class[_length_class(tree)].append(index)
+    like_counts = collections.Counter(map(_length_class, like))
+    limiting = [name for name in like_counts if like_counts[name] >= len(like) / 100]
+    missing = [name for name in limiting if not by_class[name]]
+    if missing and num_trees is None:
+        raise ValueError(
+            f"no tree to choose from has {missing[0]} words, but "
+            f"{like_counts[missing[0]]:,} of the {len(like):,} to resemble have: give "
+            "the number of trees to choose"
+        )
     total = num_trees or min(
-        len(by_class[name]) * len(like) / count
-        for name, count in like_counts.items()
-        if count >= len(like) / 100
+        len(by_class[name]) * len(like) / like_counts[name] for name in limiting
     )
     indices: list[int] = []
     for name, count in like_counts.items():
@@ -80,3 +81,7 @@ def resample(
         size = min(len(members), round(total * count / len(like)))
         indices += [members[number * len(members) // size] for number in range(size)]
     return [trees[index] for index in sorted(indices)]
+
+
+def _length_class(tree: Tree) -> str:
+    return treebank.length_class(len(tree.leaves()))

@@ -175,13 +175,16 @@ def _language_odds(limit: float) -> Rule:
     def find(pairs: Sequence[Sides]) -> list[str]:
         reasons = [""] * len(pairs)
         for index in range(len(types.SIDES)):
-            numbers = [n for n, reason in enumerate(reasons) if not reason]
-            sides = [pairs[n][index] for n in numbers]
-            expected = map(
-                language_identification.language_of, [side.locale for side in sides]
-            )
+            expected = {
+                n: language_identification.language_of(pairs[n][index].locale)
+                for n, reason in enumerate(reasons)
+                if not reason
+            }
+            # A line's own code may name a language that cannot be judged.
+            numbers = [n for n, language in expected.items() if language]
             verdicts = language_identification.judge(
-                [side.text for side in sides], list(expected)
+                [pairs[n][index].text for n in numbers],
+                [expected[n] for n in numbers],
             )
             for n, verdict in zip(numbers, verdicts, strict=True):
                 if verdict.odds > limit:

@@ -11,6 +11,11 @@ import unicodedata
 REPLACEMENT = "\ufffd"
 # Encodings that text in UTF-8 is mistaken for; cp1252 stands for Latin 1, too.
 _CODECS = ("cp1252", "cp1251", "cp1250", "cp1253", "mac_roman", "cp437")
+# Of cp1251: letters of Slavic languages, the first bytes of their letters and of
+# punctuation in UTF-8, and what the second bytes are but capitals of such languages.
+_CYRILLIC = re.compile("[А-Яа-яЁёІіЇїЄєҐґЎўЈјЅѕЃѓЌќЉљЊњЋћЂђЏџ]+")
+_CYRILLIC_BYTES = re.compile("(?:[РС].|вЂ.)+")
+_SECOND_BYTES = re.compile("[ЁёіїєґўјѕѓќљњћђџЅЃЌ]")
 
 
 def control_characters(text: str) -> str:
@@ -41,11 +46,24 @@ def mojibake(text: str) -> str:
         return ""
     for codec in _CODECS:
         single, sequence = _patterns(codec)
-        if match := sequence.search(text):
-            return match[0]
+        for characters in sequence.findall(text):
+            if codec != "cp1251" or not _is_cyrillic(characters):
+                return str(characters)
         if single and (match := single.search(text)):
             return match[0]
     return ""
+
+
+def _is_cyrillic(characters: str) -> bool:
+    """Return whether correct text has these letters, which cp1251 has for bytes.
+
+    >>> _is_cyrillic("МІНІ"), _is_cyrillic("нії"), _is_cyrillic("РјРѕРё")
+    (True, True, False)
+    """
+    if not _CYRILLIC.fullmatch(characters):
+        return False
+    has_first_bytes = _CYRILLIC_BYTES.fullmatch(characters)
+    return not (has_first_bytes and _SECOND_BYTES.search(characters))
 
 
 @functools.lru_cache(maxsize=10_000)

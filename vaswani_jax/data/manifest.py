@@ -44,6 +44,8 @@ class Manifest:
         files: Size and digest of each file. Empty where they were not recorded.
         corpora: For each corpus of `data.corpora`, in the order of the token files, its
             part of `counts["train"]`.
+        seed: That of noise and sampled segmentations; None if there are none, or if the
+            record of generated text has it.
     """
 
     settings: Mapping[str, Any]
@@ -56,6 +58,7 @@ class Manifest:
     )
     files: files.Digests = dataclasses.field(default_factory=dict)
     corpora: Mapping[str, dict[str, int]] = dataclasses.field(default_factory=dict)
+    seed: int | None = None
 
     @property
     def corpus_sizes(self) -> dict[str, int]:
@@ -70,6 +73,8 @@ class Manifest:
         for name in ("cleaning", "cleaning_by_corpus", "files", "corpora"):
             if not record[name]:
                 del record[name]
+        if self.seed is None:
+            del record["seed"]
         (directory / NAME).write_text(json.dumps(record, indent=1), encoding="utf-8")
 
     def check_files(self, directory: pathlib.Path, split: str) -> None:
@@ -146,6 +151,7 @@ def read_manifest(directory: pathlib.Path) -> Manifest:
             cleaning_by_corpus=dict(record.get("cleaning_by_corpus", {})),
             files=files.parse_digests(record.get("files", {})),
             corpora=record["corpora"],
+            seed=record.get("seed"),
         )
     except (TypeError, ValueError) as error:
         raise ValueError(

@@ -84,7 +84,8 @@ def add_noise(
     Args:
         pairs: The text of a corpus, or a part of it.
         noise: The probabilities.
-        data: Has the locales, and the user symbols, which stay as they are.
+        data: Has the locales, and the user symbols. They and the language code of a
+            source line stay as they are.
         key: The seed, the name of the corpus, and the number of the copy.
         numbers: The number of each pair in its corpus, from 0; by default all follow
             each other. The noise of a pair depends on it.
@@ -96,6 +97,7 @@ def add_noise(
         digest = hashlib.blake2b(repr((*key, number)).encode(), digest_size=32).digest()
         draws = [int.from_bytes(digest[n : n + 8], "big") / 2**64 for n in DRAWS]
         locales_of_sides = data.source_locale, languages.line_locale(source, data)
+        code, source = languages.split_code(source)
         if draws[0] < noise.punctuation:
             source, target = remove_end_mark(source, target)
         if draws[1] < noise.typos:
@@ -110,7 +112,7 @@ def add_noise(
                 write(text, symbols=symbols, locale=locale)
                 for text, locale in zip((source, target), locales_of_sides, strict=True)
             )
-        yield source, target
+        yield code + source, target
 
 
 def write_in_capitals(text: str, *, symbols: Sequence[str], locale: str) -> str:

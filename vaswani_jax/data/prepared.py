@@ -259,6 +259,9 @@ def _text_differences(
         elif is_train:  # The other splits have the same seed.
             text = f"config.seed is {current.get('seed')}, was {record.get('seed')}"
             differences.append(Difference(text, is_fixed=True))
+    if recorded.seed not in (None, settings.seed):
+        text = f"config.seed is {settings.seed}, was {recorded.seed}"
+        differences.append(Difference(text, is_fixed=True))
     return differences
 
 
@@ -340,6 +343,9 @@ def open_or_prepare(
             )
             if fingerprint is not None:
                 _check_required(record.vocabulary, fingerprint, directory)
+            is_generated = settings.data.source in data_config.GENERATED
+            if depends_on_seed(settings.data) and not is_generated:
+                record = dataclasses.replace(record, seed=settings.seed)
             record.write(unfinished)
         return open_prepared(directory)
 

@@ -1,5 +1,6 @@
 """Section 6.3: read constituency trees in brackets, and clean them for parsing."""
 
+import bisect
 import dataclasses
 import pathlib
 import re
@@ -14,7 +15,7 @@ EMPTY = "-NONE-"
 # Labels of an outermost bracket that is no constituent.
 ROOTS = {"", "ROOT", "TOP", "S1"}
 # The most words in each class of sentence lengths; the last class has no limit.
-LENGTH_CLASS_LIMITS = (5, 10, 15, 20, 30)
+_LENGTH_CLASS_LIMITS = (5, 10, 15, 20, 30)
 # The label around a sentence whose tree has no constituent around all its children.
 SENTENCE = "S"
 # EVALB takes a particle (PRT) and an adverb phrase (ADVP) for the same.
@@ -307,3 +308,15 @@ def category(label: str) -> str:
         return label
     label = re.split("[-=]", label, maxsplit=1)[0] or label
     return "PRT" if label in PARTICLES else label
+
+
+def length_class(num_words: int) -> str:
+    """Return the name of the class of sentences with so many words.
+
+    >>> length_class(5), length_class(21), length_class(31)
+    ('1-5', '21-30', '31+')
+    """
+    index = bisect.bisect_left(_LENGTH_CLASS_LIMITS, num_words)
+    first = _LENGTH_CLASS_LIMITS[index - 1] + 1 if index else 1
+    last = _LENGTH_CLASS_LIMITS[index : index + 1]
+    return f"{first}-{last[0]}" if last else f"{first}+"

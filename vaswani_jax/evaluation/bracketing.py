@@ -12,7 +12,6 @@ figures: they depend on the tags of both files, and leave out sentences whose wo
 differ.
 """
 
-import bisect
 import collections
 import dataclasses
 import logging
@@ -377,18 +376,10 @@ def _by_label(sentences: Sequence[_Sentence]) -> dict[str, Counts]:
 
 def _by_length(sentences: Iterable[_Sentence]) -> dict[str, Counts]:
     """Return the sums over sentences of similar lengths: 1-5, ..., 31+ words."""
-    firsts = [1, *(longest + 1 for longest in treebank.LENGTH_CLASS_LIMITS)]
-    names = [
-        f"{first}-{last}"
-        for first, last in zip(firsts, treebank.LENGTH_CLASS_LIMITS, strict=False)
-    ]
-    names.append(f"{firsts[-1]}+")
-    members: dict[str, list[_Sentence]] = {name: [] for name in names}
-    for sentence in sentences:
-        members[
-            names[bisect.bisect_left(treebank.LENGTH_CLASS_LIMITS, sentence.length)]
-        ].append(sentence)
-    return {name: _counts(group) for name, group in members.items() if group}
+    members: dict[str, list[_Sentence]] = {}
+    for sentence in sorted(sentences, key=lambda sentence: sentence.length):
+        members.setdefault(treebank.length_class(sentence.length), []).append(sentence)
+    return {name: _counts(group) for name, group in members.items()}
 
 
 def _drop_empty(leaves: Iterable[Tree]) -> list[Tree]:

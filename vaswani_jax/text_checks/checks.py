@@ -66,7 +66,7 @@ def check_data(
         ValueError: A text breaks a rule of its format, or prepared data is damaged. The
             message has the file and the rule, and the line if there is one.
     """
-    texts = reading.find(settings, pathlib.Path(workdir))
+    texts = reading.find(settings, pathlib.Path(workdir) if workdir else None)
     held_out = {
         text.split: list(itertools.islice(text.read(), MAX_HELD_OUT))
         for text in texts.all

@@ -2,7 +2,8 @@
 
 Lines are compared by 64-bit hashes. Of a large text only the hashes of one line in 2, 4
 or more are kept, always those of the same lines: memory is bounded, and every
-repetition of a kept line is counted.
+repetition of a kept line is counted. Those of common lines are kept whatever they are:
+a sample could miss what fills half of a text.
 """
 
 import hashlib
@@ -22,6 +23,8 @@ EQUAL_SIDES = {"minor": 0.05, "serious": 0.5}
 # One line is a fault if it has this share of a side, and occurs this often.
 ONE_LINE = {"minor": 0.02, "serious": 0.2}
 MIN_ONE_LINE = 20
+# The share of the lines from which on a line is common.
+COMMON = 0.005
 _BUFFER = 500_000
 
 
@@ -32,13 +35,16 @@ def hash_text(text: str) -> int:
 
 
 class Hashes:
-    """The hashes of lines, of one in `divisor` if they are many."""
+    """Counts lines by their hashes, of one line in `divisor` if they are many."""
 
     def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
         """Start with no line."""
         self._max_kept = max_kept
         self._divisor = 1
+        self._num_lines = 0
+        # May have a hash several times; its counts are then to be added.
         self._hashes = np.zeros(0, np.uint64)
+        self._counts = np.zeros(0, np.int64)
         self._buffer: list[int] = []
 
     def add(self, hashes: Iterable[int]) -> None:
@@ -50,20 +56,28 @@ class Hashes:
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the different hashes that are kept, and how often each was there."""
         self._flush()
-        hashes, counts = np.unique(self._hashes, return_counts=True)
-        return hashes, counts
+        self._add_equal()
+        return self._hashes, self._counts
 
     def merge(self, other: "Hashes") -> None:
         """Take each of the different hashes that another object keeps, once."""
         hashes, _ = other.counts()
         self._divisor = max(self._divisor, other._divisor)
-        self._hashes = self._of_divisor(np.concatenate([self._hashes, hashes]))
-        self._flush()
+        self._take(hashes)
+        self._keep(self._is_sampled(self._hashes))
+        self._num_lines = int(self._counts.sum()) * self._divisor
 
     def share_repeated(self) -> float:
         """Return the share of lines that repeat an earlier one."""
-        _, counts = self.counts()
-        return 1 - len(counts) / int(counts.sum()) if len(counts) else 0.0
+        hashes, counts = self.counts()
+        # The sample stands for all lines but the common ones, which are all counted.
+        is_common = self._is_common(counts) | ~self._is_sampled(hashes)
+        common, sample = counts[is_common], counts[~is_common]
+        repeated = float((common - 1).sum())
+        if len(sample):
+            num_others = self._num_lines - int(common.sum())
+            repeated += num_others * (1 - len(sample) / int(sample.sum()))
+        return repeated / max(1, self._num_lines)
 
     def largest(self) -> tuple[int, float]:
         """Return the hash of the commonest line, and its share of all lines."""
@@ -71,19 +85,40 @@ class Hashes:
         if not len(hashes):
             return 0, 0.0
         index = int(np.argmax(counts))
-        total = int(counts.sum()) * (self._divisor if len(hashes) > 1 else 1)
-        return int(hashes[index]), int(counts[index]) / total
+        return int(hashes[index]), int(counts[index]) / self._num_lines
 
     def _flush(self) -> None:
         new = np.array(self._buffer, np.uint64)
         self._buffer = []
-        self._hashes = np.concatenate([self._hashes, self._of_divisor(new)])
+        self._num_lines += len(new)
+        known = self._hashes[~self._is_sampled(self._hashes)]
+        self._take(new[self._is_sampled(new) | np.isin(new, known)])
+
+    def _take(self, hashes: np.ndarray) -> None:
+        self._hashes = np.concatenate([self._hashes, hashes])
+        self._counts = np.concatenate([self._counts, np.ones(len(hashes), np.int64)])
+        if len(self._hashes) <= self._max_kept:
+            return
+        self._add_equal()
         while len(self._hashes) > self._max_kept and self._divisor < 1 << 40:
             self._divisor *= 2
-            self._hashes = self._of_divisor(self._hashes)
+            is_common = self._is_common(self._counts)
+            self._keep(self._is_sampled(self._hashes) | is_common)
 
-    def _of_divisor(self, hashes: np.ndarray) -> np.ndarray:
-        return hashes[hashes % np.uint64(self._divisor) == 0]
+    def _keep(self, stays: np.ndarray) -> None:
+        self._hashes, self._counts = self._hashes[stays], self._counts[stays]
+
+    def _add_equal(self) -> None:
+        """Keep each hash once, with all of its lines."""
+        self._hashes, places = np.unique(self._hashes, return_inverse=True)
+        counts = np.bincount(places, weights=self._counts, minlength=len(self._hashes))
+        self._counts = counts.astype(np.int64)
+
+    def _is_sampled(self, hashes: np.ndarray) -> np.ndarray:
+        return hashes % np.uint64(self._divisor) == 0
+
+    def _is_common(self, counts: np.ndarray) -> np.ndarray:
+        return counts >= max(MIN_ONE_LINE, COMMON * self._num_lines)
 
 
 class Duplicates:

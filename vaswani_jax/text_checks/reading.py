@@ -91,14 +91,14 @@ def _differences(settings: config.Config, directory: pathlib.Path) -> list[Findi
     return []
 
 
-def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
+def find(settings: config.Config, workdir: pathlib.Path | None) -> Texts:
     """Return the texts that settings name; nothing is downloaded or prepared.
 
     If the text itself is missing, that of the prepared data is read.
 
     Args:
         settings: Those of the run.
-        workdir: Where data is or will be prepared.
+        workdir: Where data is or will be prepared; None for nowhere.
 
     Raises:
         FileNotFoundError: A text is missing, and no data is prepared.
@@ -107,8 +107,9 @@ def find(settings: config.Config, workdir: pathlib.Path) -> Texts:
     data = settings.data
     notes: list[str] = []
     prepared_data, faults = None, []
-    if prepared.has_directory(data, workdir):
-        directory = prepared.data_directory(data, workdir)
+    is_known = data.directory or workdir is not None
+    if is_known and prepared.has_directory(data, workdir or pathlib.Path()):
+        directory = prepared.data_directory(data, workdir or pathlib.Path())
         if (directory / manifest.NAME).exists():
             prepared_data = prepared.open_prepared(directory)
             faults = _differences(settings, directory)
