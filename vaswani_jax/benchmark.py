@@ -30,7 +30,7 @@ SHAPE = flags.DEFINE_string(
 VOCAB_SIZE = flags.DEFINE_integer(
     "vocab_size",
     None,
-    "V of random ids; data.vocab_size of the config by default.",
+    "V of random ids, in place of the config's data.vocab_size.",
     lower_bound=types.UNK_ID + 2,
 )
 BATCHES = flags.DEFINE_list("batches", ["1", "16", "64"], "Sentences to decode.")
@@ -61,7 +61,7 @@ def train() -> None:
         raise ValueError("--vocab_size needs --shape, whose ids are random")
     _use_devices(settings)
     if workdir is None:
-        vocab_size = VOCAB_SIZE.value or expected_size(settings.data)
+        vocab_size = _expected_size(settings.data)
         batch_at = training_speed.same_batch(
             str(shape), settings.model, vocab_size=vocab_size
         )
@@ -103,7 +103,7 @@ def decode() -> None:
     _use_devices(settings)
     speeds = decoding_speed.measure(
         settings,
-        vocab_size=VOCAB_SIZE.value or expected_size(settings.data),
+        vocab_size=_expected_size(settings.data),
         batches=batches,
         source_tokens=SOURCE_TOKENS.value,
         output_tokens=OUTPUT_TOKENS.value,
@@ -113,6 +113,13 @@ def decode() -> None:
         print(json.dumps([dataclasses.asdict(speed) for speed in speeds]))
     else:
         print(decoding_speed.format_speeds(speeds))
+
+
+def _expected_size(data: config.DataConfig) -> types.VocabSize:
+    """Return V of the configuration, with --vocab_size in place of its own."""
+    if VOCAB_SIZE.value is not None:
+        data = dataclasses.replace(data, vocab_size=VOCAB_SIZE.value, vocabulary="")
+    return expected_size(data)
 
 
 # Each task, and the flags that it reads beside --config.

@@ -136,14 +136,19 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
         "all_shapes": ALL_SHAPES.value,
         "dollars_per_hour": DOLLARS.value,
     }
-    if not (data_directory / manifest.NAME).exists():
+    data = None
+    if (data_directory / manifest.NAME).exists():
+        data = prepared.open_matching(settings, data_directory, compare_text=False)
+    if data is None or not data.manifest.text:  # The latter is of an imported model.
         bucket = usual_bucket(settings.data)
         logger.info(
             f"no data is prepared in {data_directory}: batches of {bucket.rows:,} x "
             f"{bucket.describe_tokens()} stand for all shapes"
         )
         return Workload(
-            vocab_size=vocabulary_training.expected_size(settings.data),
+            vocab_size=data.vocabulary.size
+            if data
+            else vocabulary_training.expected_size(settings.data),
             shapes=[Shape(bucket=bucket, batches=0)],
             num_shapes=1
             if settings.data.batching == "packed"
@@ -151,7 +156,6 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
             target_tokens=None,
             **options,
         )
-    data = prepared.open_matching(settings, data_directory, compare_text=False)
     batches = training_batches.make_training_batches(
         settings.data,
         data.token_pairs("train"),

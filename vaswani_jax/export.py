@@ -14,8 +14,8 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache
-from vaswani_jax.data import prepared
+from vaswani_jax.core import compilation_cache, tensor_file
+from vaswani_jax.data import manifest, prepared
 from vaswani_jax.exchange import formats, verify
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ LINES = flags.DEFINE_integer(
 def main() -> None:
     """Write the model, then translate the validation set with it."""
     settings = program.settings()
-    form, output = FORMAT.value, pathlib.Path(OUTPUT.value)
+    form, output = FORMAT.value, program.local_path("output", OUTPUT.value)
     _check_flags(form, output)
     if form != "bundle":
         formats.check_model(settings, form)
@@ -67,7 +67,10 @@ def main() -> None:
     data = None
     if prepared.has_directory(settings.data, workdir):
         directory = prepared.data_directory(settings.data, workdir)
-        data = prepared.open_matching(settings, directory, compare_text=False)
+        # That of a model in one file may have stayed where it was trained.
+        is_file = tensor_file.is_tensor_file(workdir)
+        if not is_file or (directory / manifest.NAME).exists():
+            data = prepared.open_matching(settings, directory, compare_text=False)
     translator = api.load(
         workdir, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )
@@ -95,6 +98,10 @@ def main() -> None:
 
 
 def _check_flags(form: str, output: pathlib.Path) -> None:
+    if "," in CHECKPOINT.value:
+        raise ValueError(
+            f"--checkpoint={CHECKPOINT.value} is an ensemble: name one checkpoint"
+        )
     if QUANTIZATION.value and form != "ctranslate2":
         raise ValueError("--quantization needs --format=ctranslate2")
     if DTYPE.value and form != "bundle":
@@ -108,6 +115,8 @@ def _check_flags(form: str, output: pathlib.Path) -> None:
             raise ValueError(f"--output={output} exists: name another file")
         if not output.parent.is_dir():
             raise ValueError(f"--output: there is no directory {output.parent}")
+    elif output.exists() and not output.is_dir():
+        raise ValueError(f"--output={output} is a file: name a directory")
     elif output.exists() and any(output.iterdir()):
         raise ValueError(f"--output={output} is not empty: name another directory")
 

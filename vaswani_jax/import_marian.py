@@ -5,7 +5,6 @@ vaswani translate runs/opus --input=FILE
 """
 
 import logging
-import pathlib
 
 from absl import flags
 from ml_collections import config_flags
@@ -38,7 +37,7 @@ def main() -> None:
     if workdir.exists() and any(workdir.iterdir()):
         raise ValueError(f"--workdir={workdir} is not empty: name another directory")
     imported_model = marian_import.load(
-        pathlib.Path(MODEL.value),
+        program.local_path("model", MODEL.value),
         flags.FLAGS["config"].value,
         locales=[SOURCE_LOCALE.value, TARGET_LOCALE.value],
         overridden=config_flags.get_override_values(flags.FLAGS["config"]),

@@ -219,7 +219,7 @@ def _read_runs() -> list[scored_runs.ScoredRun]:
     """Read all of --runs; of its default, the directories that exist."""
     is_named = not flags.FLAGS["runs"].using_default_value
     if not RUNS.value:
-        raise ValueError("--runs= must be a directory of this machine")
+        raise ValueError("--runs= must be a path on this machine")
     runs = []
     for value in RUNS.value:
         directory = program.local_path("runs", value)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from configs import own_text
 from tests.oracles import opus_models
 from vaswani_jax.exchange import marian_import
 
@@ -82,7 +83,7 @@ def test_weights_must_fit_and_all_be_used(
 
     without = {key: value for key, value in tensors.items() if key != name}
     assert f"have no {name}" in error(without)
-    assert "model has not: extra" in error({**tensors, "extra": np.ones(2)})
+    assert "this model lacks: extra" in error({**tensors, "extra": np.ones(2)})
     short = {bias: tensors[bias][:, :-1]}
     assert f"{bias} has" in error({**tensors, **short})
     broken = {name: np.full_like(tensors[name], np.nan)}
@@ -139,6 +140,29 @@ def test_the_languages_must_be_known(
     with pytest.raises(ValueError, match=r"'ROMANCE' is no code.* --target_locale"):
         opus_models.load(copy)
     assert opus_models.load(copy, ["", "fr"]).settings.data.target_locale == "fr"
+
+
+def test_settings_of_the_user_win(opus: pathlib.Path) -> None:
+    values = own_text.get_config()
+    values.data.update(source_locale="fi", target_locale="et", max_length=100)
+    keys = ("source_locale", "target_locale", "max_length")
+    model = marian_import.load(opus, values, overridden=[f"data.{key}" for key in keys])
+    assert [getattr(model.settings.data, key) for key in keys] == ["fi", "et", 100]
+    own = opus_models.load(opus).settings.data
+    assert [getattr(own, key) for key in keys] == ["en", "de", 512]
+
+
+def test_a_reader_without_words_is_quoted(
+    opus: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copytree(opus, tmp_path / "copy")
+
+    def fail(path: object) -> None:
+        raise EOFError
+
+    monkeypatch.setattr(safetensors, "load_file", fail)
+    with pytest.raises(ValueError, match=r"safetensors is damaged: EOFError\(\)"):
+        opus_models.load(copy)
 
 
 def test_an_id_has_one_spelling(tmp_path: pathlib.Path) -> None:

@@ -50,6 +50,8 @@ def test_a_number_has_its_usual_shape(
         ("v5e:6", "slices have 1, 2, 4, 8, 16"),
         ("v5e:2x2x2", "a slice of v5e has 2 dimensions, as v5e:2x2"),
         ("v5e:16x32", "at most 256 chips; v5e:512 is two slices"),
+        ("v5p:16x32x32", "at most 8960 chips$"),
+        ("v5p:16384", "at most 8960 chips$"),
         ("v5e:300", "slices have 1, 2, 4, 8, 16"),
         ("v5p:2x4", "a slice of v5p has 3 dimensions, as v5p:2x2x2"),
         ("v5e:3x4", "must be even"),

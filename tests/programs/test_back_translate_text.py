@@ -78,7 +78,7 @@ def test_a_killed_corpus_on_eight_devices_is_that_of_one(
         ),
         (["--method=noised_beam", "--word_shuffle=-1"], "must be at least 0, got -1"),
         (["--config.search.top_k=2"], "top_k=2 needs config.search.sampling=True"),
-        (["--output=s3://bucket/out"], "must be a directory of this machine"),
+        (["--output=s3://bucket/out"], "must be a path on this machine"),
         (["--input=missing"], "no file missing"),
     ],
 )

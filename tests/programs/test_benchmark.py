@@ -72,6 +72,18 @@ def test_the_training_batches_of_prepared_data_are_timed(
     assert figures["padding_share"] == pytest.approx(1 - shares)
 
 
+def test_a_vocabulary_size_leaves_the_other_side_as_it_is() -> None:
+    flags = ["--shape=4x5x7", "--steps=1", "--json", "--vocab_size=50"]
+    flags.append("--config.data.vocabulary_sharing=separate")
+    counts = []
+    for size in (30, 60):
+        own = f"--config.data.target_vocab_size={size}"
+        result = benchmark("train", *flags, own)
+        assert result.returncode == 0, result.stderr
+        counts.append(json.loads(result.stdout)["parameters"])
+    assert counts[1] - counts[0] == 30 * 16  # its rows of width 16
+
+
 def test_searches_are_timed_by_batch_size() -> None:
     sizes = ["--source_tokens=6", "--output_tokens=9", "--vocab_size=50"]
     result = benchmark("decode", "--batches=3,1", *sizes, "--steps=3", "--json")

@@ -188,12 +188,20 @@ def test_a_file_that_is_missing_or_damaged_is_refused_in_one_line(
     assert f"error: {other} is damaged: vocabulary/vocabulary.model has " in error
 
 
-def test_a_quantization_of_another_format_is_refused(trained: pathlib.Path) -> None:
-    if importlib.util.find_spec("flatbuffers") is None:
-        pytest.skip("flatbuffers is not installed: pip install 'vaswani-jax[export]'")
-    flags = ["--format=stablehlo", "--output=/nowhere/x", "--quantization=int8"]
-    error = runs.error_of(runs.vaswani("export", trained, *flags))
-    assert "--quantization needs --format=ctranslate2" in error
+@pytest.mark.parametrize(
+    ("flags", "rule"),
+    [
+        (["--output=/nowhere/x", "--quantization=int8"], "needs --format=ctranslate2"),
+        (["--output=gs://bucket/x"], "--output=gs://bucket/x must be a path on this"),
+        (["--output=/dev/null"], "--output=/dev/null is a file: name a directory"),
+        (["--output=/nowhere/x", "--checkpoint=best,newest"], "name one checkpoint"),
+    ],
+)
+def test_wrong_flags_are_refused(
+    trained: pathlib.Path, flags: list[str], rule: str
+) -> None:
+    flags = ["--format=stablehlo", *flags]
+    assert rule in runs.error_of(runs.vaswani("export", trained, *flags))
 
 
 def test_the_format_is_required(trained: pathlib.Path) -> None:

@@ -45,9 +45,9 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
     ("flags", "message"),
     [
         (["--runs=/nowhere/at/all"], "--runs=/nowhere/at/all is not a directory"),
-        (["--runs=gs://bucket/runs"], "must be a directory of this machine"),
-        (["--runs="], "--runs= must be a directory of this machine"),
-        (["--output=gs://bucket/report"], "must be a directory of this machine"),
+        (["--runs=gs://bucket/runs"], "must be a path on this machine"),
+        (["--runs="], "--runs= must be a path on this machine"),
+        (["--output=gs://bucket/report"], "must be a path on this machine"),
         (["--lengths=8,4"], "--lengths=8,4 must be two or more rising numbers, from 1"),
     ],
 )

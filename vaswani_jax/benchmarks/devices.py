@@ -1,5 +1,6 @@
 """The peak speed of the devices, and the memory that they have used."""
 
+import functools
 import sys
 import time
 
@@ -9,6 +10,7 @@ import psutil
 
 from vaswani_jax.core import parallel
 from vaswani_jax.hardware import chips
+from vaswani_jax.model import products
 
 
 def peak(dtype: str) -> tuple[float, str]:
@@ -29,7 +31,9 @@ def measured_peak(dtype: str, *, size: int) -> float:
     """Return the FLOP/s of a large matrix product on one device, the best of ten."""
     # A GPU's clock is higher on numbers that are all alike.
     matrix = jax.random.normal(jax.random.key(0), (size, size), jnp.dtype(dtype))
-    product = jax.jit(jnp.matmul)
+    # The model's float32 is float32 on accelerators, too.
+    precision = products.precision_of(matrix)
+    product = jax.jit(functools.partial(jnp.matmul, precision=precision))
     product(matrix, matrix).block_until_ready()
     seconds = []
     for _ in range(10):

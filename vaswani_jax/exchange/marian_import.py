@@ -59,8 +59,8 @@ def load(
             source.spm, target.spm and vocab.json.
         values: A preset for what MarianMT does not say: training, batches.
         locales: Of source and target; empty ones are read from tokenizer_config.json.
-        overridden: Keys of `values` that a user has set. Those of the search win over
-            the directory's.
+        overridden: Keys of `values` that a user has set. Locales, the longest
+            length and the search win over the directory's.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -83,7 +83,9 @@ def load(
                 "leave it out"
             )
     marian_settings.check_importable(marian_config, tokenizer, path=config_path)
-    for side, locale in zip(("source", "target"), locales, strict=True):
+    for side, locale in zip(types.SIDES, locales, strict=True):
+        if f"data.{side}_locale" in overridden:
+            locale = locale or values.data[f"{side}_locale"]
         values.data[f"{side}_locale"] = _locale(
             side, locale, tokenizer=tokenizer, path=tokenizer_path
         )
@@ -115,7 +117,10 @@ def load(
         values.data.target_vocab_size = vocabulary.target.size
     values.data.subword_model = "unigram"
     length = tokenizer.get("model_max_length", marian_settings.MAX_LENGTH)
-    if type(length) is int and 2 <= length <= values.data.source_tokens_per_batch:
+    is_possible = (
+        type(length) is int and 2 <= length <= values.data.source_tokens_per_batch
+    )
+    if is_possible and "data.max_length" not in overridden:
         values.data.max_length = length
     search, notes = marian_settings.import_search(
         generation, marian_config, path=generation_path

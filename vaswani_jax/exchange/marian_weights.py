@@ -15,7 +15,7 @@ from typing import Any
 import flax.traverse_util
 import numpy as np
 
-from vaswani_jax.core import config, extras, types
+from vaswani_jax.core import config, errors, extras, types
 from vaswani_jax.model import transformer
 
 # Our modules, and those of MarianMT in the encoder and the decoder.
@@ -256,7 +256,7 @@ def read_tensors(directory: pathlib.Path, *, is_shared: bool) -> dict[str, np.nd
             state = torch.load(path, map_location="cpu", weights_only=True)
             tensors = {name: tensor.float().numpy() for name, tensor in state.items()}
     except Exception as error:  # Both raise many kinds.
-        reason = str(error).splitlines()[0][:300]
+        reason = errors.first_line(error)
         raise ValueError(f"{path} is damaged: {reason}") from error
     tensors = {name: np.asarray(t, np.float32) for name, t in tensors.items()}
     for name, tensor in tensors.items():

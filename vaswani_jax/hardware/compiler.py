@@ -16,6 +16,7 @@ from vaswani_jax.hardware import programs, topology, workload
 logger = logging.getLogger(__name__)
 # What a compiled step has of config.training; the rest is the loop's.
 STEP_SETTINGS = (
+    "ema_decay",
     "label_smoothing",
     "label_smoothing_form",
     "r_drop",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
-from vaswani_jax.core import extras, tpu_flags
+from vaswani_jax.core import errors, extras, tpu_flags
 from vaswani_jax.core.suggestions import suggest
 from vaswani_jax.hardware import chips
 
@@ -120,7 +120,7 @@ def parse(text: str) -> Hardware:
     num_slices = 1
     if len(extents) == 1:
         [number] = extents
-        if number > chip.largest_slice and number % chip.largest_slice == 0:
+        if number % chip.largest_slice == 0 and _is_power_of_two(chip.largest_slice):
             num_slices = number // chip.largest_slice
         extents = _usual_shape(text, number // num_slices, dimensions=chip.dimensions)
     if len(extents) != chip.dimensions:
@@ -129,9 +129,12 @@ def parse(text: str) -> Hardware:
             f"as {name}:{'x'.join(['2'] * chip.dimensions)}"
         )
     if math.prod(extents) > chip.largest_slice:
+        hint = ""
+        if _is_power_of_two(chip.largest_slice):
+            hint = f"; {name}:{2 * chip.largest_slice} is two slices"
         raise ValueError(
             f"--hardware={text}: a slice of {name} has at most {chip.largest_slice} "
-            f"chips; {name}:{2 * chip.largest_slice} is two slices"
+            f"chips{hint}"
         )
     _chips_per_host(text, extents)
     return Hardware(chip, extents, num_slices)
@@ -148,9 +151,13 @@ def _hosts(text: str, extents: tuple[int, ...]) -> tuple[int, ...]:
     return number // per_host, per_host
 
 
+def _is_power_of_two(number: int) -> bool:
+    return number.bit_count() == 1
+
+
 def _usual_shape(text: str, number: int, *, dimensions: int) -> tuple[int, ...]:
     exponent = number.bit_length() - 1
-    if number != 1 << exponent:
+    if not _is_power_of_two(number):
         raise ValueError(
             f"--hardware={text}: slices have 1, 2, 4, 8, 16, ... chips; name the "
             f"shape of another, such as 2x{'x'.join(['6'] * (dimensions - 1))}"
@@ -244,7 +251,7 @@ def devices(hardware: Hardware) -> list[Any]:
                 f"{hardware.chip.name}:{shape}", platform="tpu", **options
             )
     except RuntimeError as error:
-        reason = str(error).splitlines()[0]
+        reason = errors.first_line(error)
         raise ValueError(f"--hardware={hardware.name}: {reason}") from None
     return list(description.devices)
 
