@@ -369,6 +369,27 @@ def test_input_that_cannot_be_read_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_an_input_that_becomes_shorter_is_noticed(
+    tmp_path: pathlib.Path, model: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_input(tmp_path)
+    read = columns.Side.read
+
+    def cut_and_read(side: columns.Side) -> Any:
+        write_input(tmp_path, LINES[:3])
+        return read(side)
+
+    monkeypatch.setattr(columns.Side, "read", cut_and_read)
+    with pytest.raises(ValueError, match=r"changed meanwhile: it had 6 .* after 3"):
+        back_translation.back_translate(
+            make_translator(), path, tmp_path / "out", shard_lines=2
+        )
+    assert sorted(contents(tmp_path / "out")) == [
+        "shard-00000.source",
+        "shard-00000.target",
+    ]
+
+
 def test_each_device_searches_what_one_device_would(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -266,6 +266,47 @@ def test_reranked_candidates_are_written_with_their_alignment(
     assert file.read_text() == "1-0 0-1 2-2\n"
 
 
+def test_what_a_written_translation_lacks_is_warned_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranking may put another candidate first than the search did."""
+    search = Written.hypotheses
+
+    def mark_second(self: Written, lines: Sequence[str], **options: Any) -> Any:
+        return [
+            [first, dataclasses.replace(second, missing_phrases=("d",))]
+            for first, second in search(self, lines, **options)
+        ]
+
+    def reverse(lines: Sequence[str], hypotheses: Any, **options: Any) -> Any:
+        return [n_best[::-1] for n_best in hypotheses]
+
+    monkeypatch.setattr(Written, "hypotheses", mark_second)
+    options = dataclasses.replace(PLAIN, mbr="chrf", num_candidates=2)
+    for ranked, messages in (
+        (False, []),
+        (True, ["line 1: the translation lacks 'd'"]),
+    ):
+        if ranked:
+            monkeypatch.setattr(decode_job.minimum_bayes_risk, "rank_lines", reverse)
+        caplog.clear()
+        job = decode_job.TranslationJob(Written(), options)
+        [[written]] = job.run([decode_job.Block(["a b c"])])
+        assert caplog.messages == messages
+        assert written == ("a b c" if ranked else "b a c")
+
+
+def test_placeholders_that_the_search_cannot_keep_are_refused_before_it() -> None:
+    translator = Written()
+    translator.config = dataclasses.replace(
+        translator.config,
+        search=dataclasses.replace(translator.config.search, sampling=True),
+    )
+    options = dataclasses.replace(PLAIN, placeholders=r"%\d")
+    with pytest.raises(ValueError, match="sampling=True draws outputs at random"):
+        decode_job.TranslationJob(translator, options)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -48,6 +48,36 @@ def test_the_language_of_the_decoder_that_knows_the_text(text, language):
     assert confidences == sorted(confidences, reverse=True)
 
 
+def test_a_text_of_too_many_subwords_is_judged_by_its_beginning():
+    limits = {"search.max_source_tokens": 12, "search.max_extra_tokens": 1}
+    scored = []
+
+    class Judge(Knowing):
+        async def score(self, sources, targets, *, deadline=None):
+            ids = self.translator.vocabulary.encode(targets, target=True)
+            scored.append((targets, max(map(len, ids))))
+            return await super().score(sources, targets, deadline=deadline)
+
+    models_of_few = shouting.models_of(
+        *(
+            Judge(
+                word,
+                name=target,
+                **{"data.source_locale": source, "data.target_locale": target},
+                **limits,
+            )
+            for source, target, word in (("en", "de", "der"), ("de", "en", "the"))
+        )
+    )
+    text = "the dog " + "a b c d e f g h " * 3
+    deadline = time.monotonic() + 10
+    detections = asyncio.run(detect(text, models_of_few, deadline=deadline))
+    assert detections[0].language == "en"
+    # The same text for all, so that their scores compare.
+    assert len(scored) == 2 and scored[0][0] == scored[1][0]
+    assert all(0 < length < 12 for _, length in scored)
+
+
 def test_a_text_without_words_may_be_in_any_language():
     detections = asyncio.run(detect(" ", models(), deadline=time.monotonic() + 10))
     assert {each.confidence for each in detections} == {33.3}

@@ -135,6 +135,14 @@ def test_a_beam_size_that_is_not_compiled_is_refused(
         served.hypotheses(["a"], n_best=4)
 
 
+def test_attention_and_pages_search_as_requests_do_by_default() -> None:
+    limits = dataclasses.replace(small_models.LIMITS, beam_sizes=(2, 4))
+    first = FewShapesTranslator(small_models.translator(), limits=limits)
+    assert small_models.translator().config.search.beam_size not in limits.beam_sizes
+    assert first.config.search.beam_size == 2
+    assert first.line_translator(2, 1) is first.line_translator(2, 1)
+
+
 def test_a_model_that_draws_its_outputs_is_refused() -> None:
     small = settings.small_settings(**{"search.sampling": True})
     sampler = Translator(small, small_models.vocabulary(), members=[])

@@ -4,6 +4,7 @@ import pytest
 
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine, error_of, post
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.service.limits import Search
 
 
@@ -32,6 +33,21 @@ def test_the_search_is_what_a_request_asks_for():
 def test_a_line_has_no_line_break(client, route, body, field):
     error = error_of(post(client, route, **body), 422)
     assert error == {"message": f"{field} is one line", "field": field}
+
+
+def test_a_translation_that_is_no_tree_is_refused_by_its_field(monkeypatch):
+    encode = Vocabulary.encode
+
+    def encode_trees(self, lines, *, target=False):
+        if target:
+            raise ValueError("a tree begins with a bracket")
+        return encode(self, lines)
+
+    monkeypatch.setattr(Vocabulary, "encode", encode_trees)
+    engine = ShoutingEngine()
+    with shouting.client_of(engine) as client:
+        error = error_of(post(client, "score", text="a", translation="b"), 422)
+    assert error == {"message": "a tree begins with a bracket", "field": "translation"}
 
 
 LETTERS = "a b c d e f g h"

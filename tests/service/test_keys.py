@@ -25,6 +25,14 @@ def test_only_the_keys_of_the_file_open(file):
     assert KEY not in repr(vars(read))
 
 
+def test_the_encoding_is_utf_8_with_or_without_a_mark(file):
+    file.write_text(f"{KEY}\n", encoding="utf-8-sig")
+    assert keys.read_keys(file).accept(KEY)
+    file.write_text(f"{KEY}\n", encoding="utf-16")
+    with pytest.raises(ValueError, match=r"--api_keys=.* is not in UTF-8"):
+        keys.read_keys(file)
+
+
 def test_without_keys_everyone_may_come():
     assert keys.Keys([]).accept(None)
     assert not keys.Keys([]).are_needed

@@ -99,6 +99,11 @@ def test_what_is_wrong_is_a_400_with_its_reason(client, change):
     assert isinstance(answer.json()["error"], str)
 
 
+def test_too_many_alternatives_are_named_as_the_client_names_them(client):
+    answer = client.post("/translate", json={**REQUEST, "alternatives": 9})
+    assert answer.json()["error"] == "alternatives must be at most 2, got 9"
+
+
 def test_the_key_is_in_the_body_or_in_the_header():
     with shouting.client_of(keys=Keys([KEY])) as client:
         assert client.post("/translate", json=REQUEST).status_code == 400

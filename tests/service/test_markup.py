@@ -36,6 +36,8 @@ def shout(text):
         ("a &lt;b&gt; &amp;&nbsp;c", "A &lt;B&gt; &amp; C"),
         ("<code>a<b></code>b<!-- c -->", "<code>a<b></code>B<!-- c -->"),
         ("<SCRIPT>a</script>b<style>c", "<SCRIPT>a</script>B<style>c"),
+        ("<a title='b > c' href=\"d>\">e</a>", "<a title='b > c' href=\"d>\">E</a>"),
+        ("<a title='b>c</a>", "<a title='b>C</a>"),
         ("1 < 2", "1 &lt; 2"),
         ("<br>&hearts;<hr>", "<br>&hearts;<hr>"),
         ("a&#10;b", "A B"),
@@ -58,7 +60,9 @@ def test_the_pieces_are_all_of_it(text):
     assert all(len(line.splitlines()) <= 1 for line in lines)
 
 
-@pytest.mark.parametrize("begin", ["<a", "</a", "<a ", "<!", "<a/", "&#9", "<!-"])
+@pytest.mark.parametrize(
+    "begin", ["<a", "</a", "<a ", "<!", "<a/", "&#9", "<!-", '<a "']
+)
 def test_no_tag_without_an_end_takes_long(begin):
     text = begin + begin[-1] * 100_000
     before = time.process_time()
@@ -66,7 +70,9 @@ def test_no_tag_without_an_end_takes_long(begin):
     assert time.process_time() - before < 2
 
 
-@pytest.mark.parametrize("part", ["<a", "<!--", "--><!--", "<code>", "<code", "&", "<"])
+@pytest.mark.parametrize(
+    "part", ["<a", "<!--", "--><!--", "<code>", "<code", "&", "<", "<a '", "<a \"'"]
+)
 def test_no_markup_takes_long(part):
     begin = time.process_time()
     markup.split(part * (20_000 // len(part)))

@@ -320,7 +320,15 @@ def _translate(
     bar = tqdm.tqdm(total=text.num_lines, unit=" lines", disable=None)
     for shard in range(num_shards):
         start_time = time.monotonic()
-        block = list(itertools.islice(lines, options.shard_lines))
+        num_lines = min(
+            options.shard_lines, text.num_lines - shard * options.shard_lines
+        )
+        block = list(itertools.islice(lines, num_lines))
+        if len(block) < num_lines:
+            raise ValueError(
+                f"the input has changed meanwhile: it had {text.num_lines:,} lines, "
+                f"now it ends after {shard * options.shard_lines + len(block):,}"
+            )
         unknown.count(block)
         is_written = corpus is not None and corpus.is_written(shard)
         if processes.broadcast_from_main(is_written):

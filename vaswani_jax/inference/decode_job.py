@@ -185,7 +185,7 @@ class TranslationJob:
         Raises:
             ValueError: The models have no such layer, or differ in their heads; the
                 outputs are trees and have no alignment, or cannot be reranked; or
-                `Reranking.check` or `PhraseFinder.check_glossary` refuses.
+                `Reranking.check` or `PhraseFinder` refuses.
         """
         self._translator, self._options = translator, options
         self._reranking = reranking
@@ -195,6 +195,8 @@ class TranslationJob:
             reranking.check(translator)
         if options.glossary:
             translator.phrase_finder(None, glossary=options.glossary).check_glossary()
+        if options.placeholders is not None:
+            translator.phrase_finder(options.placeholders).check_search()
         if options.alignments and translator.vocabulary.is_trees:
             raise ValueError(
                 "--alignments needs a run that translates, this one parses; use "
@@ -348,6 +350,7 @@ class TranslationJob:
                 reranking=self._reranking,
                 search=settings.search,
             )
+        line_warnings.warn_of_missing_phrases(hypotheses, first_line=self.num_lines + 1)
         return [n_best[: options.num_hypotheses] for n_best in hypotheses]
 
     def _score(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[list[Scored]]:

@@ -255,7 +255,7 @@ class LineTranslator:
         ]
         if not outputs:
             raise ValueError(
-                f"no output of {self._vocabulary.decode(piece.ids)!r} has a "
+                f"no output of {self._vocabulary.source.decode(piece.ids)!r} has a "
                 "probability: the parameters are not finite numbers, or a prefix is "
                 "impossible"
             )

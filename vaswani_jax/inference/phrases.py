@@ -143,7 +143,7 @@ class PhraseFinder:
         """
         if self._pattern is None and not self.glossary and constraints is None:
             return [()] * len(lines)
-        self._check_search()
+        self.check_search()
         return [
             self._find_in_line(line, listed, number=number)
             for number, (line, listed) in enumerate(
@@ -159,7 +159,7 @@ class PhraseFinder:
             ValueError: The vocabulary cannot write a translation, the search draws
                 samples, or the outputs are trees.
         """
-        self._check_search()
+        self.check_search()
         data = self.settings.data
         locales = languages.target_locales(data)
         for has_spaces in {languages.has_spaces(locale, data) for locale in locales}:
@@ -167,7 +167,12 @@ class PhraseFinder:
                 phrase = self._encode(Phrase(translation), has_spaces=has_spaces)
                 self._check_spelling(phrase, name=f"glossary, term {term!r}")
 
-    def _check_search(self) -> None:
+    def check_search(self) -> None:
+        """Refuse a search that takes no phrases.
+
+        Raises:
+            ValueError: The search draws samples, or the outputs are trees.
+        """
         if self.vocabulary.is_trees:
             raise ValueError(
                 "a parser takes no constraints, no glossary and no placeholders; "

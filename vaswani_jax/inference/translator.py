@@ -181,6 +181,7 @@ class Translator:
             **search,
         )
         settings = self._override(search)
+        line_warnings.warn_of_missing_phrases(hypotheses, first_line=1)
         counts = line_warnings.count_unusual_lines(hypotheses, settings)
         line_warnings.warn_of_unusual_lines(counts, settings)
         unknown = UnknownCharacters(self.vocabulary)
@@ -205,8 +206,8 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """Return the best translations of each line, best first; samples as drawn.
 
-        The search may find fewer than `n_best`; an empty line has one. Warns of lines
-        that lack a phrase.
+        The search may find fewer than `n_best`; an empty line has one. A hypothesis
+        names the phrases that it lacks.
 
         Args:
             lines: Source lines. One string alone is an error.
@@ -250,10 +251,7 @@ class Translator:
             phrases=phrases,
             first_line=first_line,
         )
-        if phrases is not None:
-            hypotheses = mark_missing(hypotheses, phrases)
-            line_warnings.warn_of_missing_phrases(hypotheses, first_line=first_line)
-        return hypotheses
+        return hypotheses if phrases is None else mark_missing(hypotheses, phrases)
 
     def phrase_finder(
         self,

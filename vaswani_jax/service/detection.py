@@ -46,6 +46,8 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
     spans = texts.split(text[:MAX_CHARACTERS], "en")
     if len(languages) > 1 and spans:
         line = text[spans[0].begin : spans[0].end]
+        while not all(_can_score(judge, line) for judge in judges if judge):
+            line = line[: len(line) // 2]
         for language, judge in zip(languages, judges, strict=True):
             if judge is not None:
                 served, direction = judge
@@ -64,6 +66,17 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
         for language, weight in weights.items()
     ]
     return sorted(detections, key=lambda detection: -detection.confidence)
+
+
+def _can_score(judge: tuple[ServedModel, Direction], line: str) -> bool:
+    """Return whether a text is short enough for a model, on both sides."""
+    served, direction = judge
+    vocabulary, search = served.engine.translator.vocabulary, served.settings.search
+    [source] = vocabulary.encode([direction.prefix + line])
+    [target] = vocabulary.encode([line], target=True)
+    # The end mark is a subword, too.
+    longest_target = search.max_source_tokens + search.max_extra_tokens
+    return len(source) < search.max_source_tokens and len(target) < longest_target
 
 
 def _judge(language: str, models: Models) -> tuple[ServedModel, Direction] | None:

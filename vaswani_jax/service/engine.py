@@ -442,7 +442,7 @@ class Engine:
                 continue
             try:
                 request.results[job.index] = self._read(job, results[row])
-            except ValueError as unreadable:
+            except Exception as unreadable:  # The other requests get their results.
                 request.future.set_exception(unreadable)
                 continue
             request.num_missing -= 1

@@ -1,6 +1,7 @@
 """A translator whose programs have few shapes, so that all can be compiled ahead."""
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -48,10 +49,15 @@ class FewShapesTranslator(Translator):
         Raises:
             ValueError: The model draws its outputs at random.
         """
-        super().__init__(
-            translator.config, translator.vocabulary, members=translator.members
+        # The default of requests is also that of attention and of pages.
+        search = dataclasses.replace(
+            translator.config.search, beam_size=limits.beam_sizes[0]
         )
-        search = self.config.search
+        super().__init__(
+            dataclasses.replace(translator.config, search=search),
+            translator.vocabulary,
+            members=translator.members,
+        )
         if search.sampling:
             raise ValueError(
                 "config.search.sampling=True draws outputs at random: a server "

@@ -130,10 +130,12 @@ def check_pairs(
     if targets is not None:
         most += search.max_extra_tokens
         _check_lines(targets, field="translation")
+        try:
+            target_ids = vocabulary.encode(targets, target=True)
+        except ValueError as error:  # It is no tree.
+            raise Refusal(422, str(error), field="translation") from None
         _check_tokens(
-            vocabulary.encode(targets, target=True),
-            limit=min(most, limit or most) - 1,
-            field="translation",
+            target_ids, limit=min(most, limit or most) - 1, field="translation"
         )
 
 
@@ -147,7 +149,7 @@ def _search(body: messages.TranslateRequest, served: ServedModel) -> Search:
     # The default is the first beam that has room for the requested translations.
     beam_size = body.beam_size or next(
         (size for size in limits.beam_sizes if size >= body.n_best),
-        limits.beam_sizes[0],
+        max(limits.beam_sizes),
     )
     max_n_best = min(limits.n_best, beam_size)
     if body.n_best > max_n_best:

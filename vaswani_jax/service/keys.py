@@ -50,7 +50,10 @@ def read_keys(path: pathlib.Path) -> Keys:
     if mode & (stat.S_IRGRP | stat.S_IROTH):
         logger.warning(f"--api_keys={path} may be read by others: `chmod 600 {path}`")
     keys = []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"--api_keys={path} is not in UTF-8: {error}") from None
     for number, line in enumerate(lines, start=1):
         key = line.strip()
         if not key or key.startswith("#"):

@@ -104,7 +104,17 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
             target=_text(fields, "target"),
             n_best=num_alternatives + 1,
         )
-        job = jobs.make_job(body, models, deadline=deadline)
+        try:
+            job = jobs.make_job(body, models, deadline=deadline)
+        except refusals.Refusal as refusal:
+            if refusal.field != "n_best":
+                raise
+            most = min(limits.n_best, max(limits.beam_sizes)) - 1
+            raise refusals.Refusal(
+                refusal.status,
+                f"alternatives must be at most {most}, got {num_alternatives}",
+                field="alternatives",
+            ) from None
         if log_texts:
             jobs.log(job)
         results = await refusals.answer_or_refuse(translations.translate(job))

@@ -10,9 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 UNTRANSLATED = frozenset("code kbd pre samp script style textarea var".split())
-# No tag has a `<` inside, so that a search for its end stops at the next one. What is
-# read is not read again (`*+`): a tag without an end takes no longer than another one.
-TAG = re.compile(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/]*+)[^<>]*+>|<[!?][^<>]*+>")
+# No tag has a `<` inside, so that a search for its end stops at the next one; a `>`
+# may stand between quotes. What is read is not read again (`*+`): a tag without an end
+# takes no longer than another one.
+TAG = re.compile(
+    r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/]*+)"
+    r"""(?:[^<>"']|"[^"<]*+"|'[^'<]*+'|["'])*+>|<[!?][^<>]*+>"""
+)
 # Python reads no number of thousands of digits: entities have no zeros before their
 # number, and one beyond all characters is the sign of an unknown character.
 ZEROS = re.compile(r"(&#)0+(?=[0-9])|(&#[xX])0+(?=[0-9a-fA-F])")
