@@ -116,4 +116,4 @@ def test_parameters_are_counted_by_matrix():
 
 def test_the_report_says_on_what_it_was_made():
     text = tables.provenance(tables.origin())
-    assert "8 cpu device(s)" in text and f"{os.cpu_count()} cores" in text
+    assert "8 cpu devices" in text and f"{os.cpu_count()} cores" in text

@@ -119,10 +119,9 @@ def num_devices() -> int:
 
 def describe() -> str:
     """Return the devices in words, for the log."""
-    return (
-        f"{num_devices()} {platform()} device(s) ({device_kind()}), "
-        f"{jax.process_count()} process(es)"
-    )
+    devices = plurals.format_count(num_devices(), f"{platform()} device")
+    count = plurals.format_count(jax.process_count(), "process", plural="processes")
+    return f"{devices} ({device_kind()}), {count}"
 
 
 def replicate(tree: Tree) -> Tree:
