@@ -36,16 +36,14 @@ def test_a_renamed_variable_and_another_line_break_hide_no_place():
 @pytest.fixture
 def repository(tmp_path: pathlib.Path) -> pathlib.Path:
     """Copy what the doctest of the schedule needs of the repository."""
-    for name in ("vaswani_jax", "tests"):
-        shutil.copytree(
-            ROOT / name,
-            tmp_path / name,
-            ignore=lambda directory, names: [
-                n for n in names if pathlib.Path(n).suffix not in ("", ".py")
-            ],
-        )
-    for name in ("conftest.py", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(
+        ROOT / "vaswani_jax",
+        tmp_path / "vaswani_jax",
+        ignore=lambda directory, names: [
+            n for n in names if pathlib.Path(n).suffix not in ("", ".py")
+        ],
+    )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 
 

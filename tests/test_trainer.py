@@ -16,6 +16,9 @@ from vaswani_jax.core import compilation_cache, config, files, seeds
 from vaswani_jax.evaluation import scores
 from vaswani_jax.plots import canvas, learning_curves
 
+# Of batches, so that one step is compiled.
+ONE_SHAPE = {"data.num_buckets": 1}
+
 
 @pytest.fixture(scope="module")
 def workdir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
@@ -40,7 +43,7 @@ def count_modules(params: object) -> dict[str, float]:
 
 
 def test_a_signal_raises_and_the_next_call_resumes(workdir: pathlib.Path) -> None:
-    small = settings.small_settings()
+    small = settings.small_settings(**ONE_SHAPE)
 
     def stop(params: object) -> dict[str, float]:
         signal.raise_signal(signal.SIGTERM)
@@ -81,7 +84,7 @@ def test_the_learning_curves_are_drawn_or_the_log_says_what_draws_them(
 ) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
     monkeypatch.setattr(canvas, "is_available", lambda: True)
-    small = settings.small_settings()
+    small = settings.small_settings(**ONE_SHAPE)
     curves = workdir / "curves.png"
     curves.unlink(missing_ok=True)
     vaswani_jax.train(small, workdir)
@@ -157,6 +160,7 @@ def text_settings(tmp_path_factory: pytest.TempPathFactory) -> config.Config:
             },
             "data.target_locale": "de",
             "data.vocab_size": 18,
+            **ONE_SHAPE,
         }
     )
 
@@ -215,7 +219,7 @@ def test_runs_of_seeds_are_those_of_train_and_resume(
 
 
 def test_generated_text_is_that_of_the_seed(tmp_path: pathlib.Path) -> None:
-    small = settings.small_settings()
+    small = settings.small_settings(**ONE_SHAPE)
     result = vaswani_jax.train_seeds(small, tmp_path / "several", num_seeds=2)
     expected = vaswani_jax.train(
         dataclasses.replace(small, seed=2), tmp_path / "single"

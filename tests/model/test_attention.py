@@ -1,5 +1,6 @@
 """Attention and its kernel against equation 1 written in NumPy, and its laws."""
 
+import functools
 import math
 
 import jax
@@ -246,26 +247,43 @@ def packed_batch() -> types.Batch:
     return types.Batch(*sides, both)
 
 
+BATCHES = {"ragged": ragged_batch(1), "packed": packed_batch()}
+# The batch of each case, and what the update that is compared with XLA's does with it.
 CASES = {
-    "ragged": (ragged_batch(1), {}),
-    "packed": (packed_batch(), {}),
-    "rematerialised": (ragged_batch(3), {"model.rematerialize": True}),
+    "ragged": ("ragged", False),
+    "packed": ("packed", False),
+    "rematerialised": ("ragged", True),
 }
+
+
+@functools.cache
+def update(
+    batch: str, *, attention: str, dtype: str, rematerialize: bool
+) -> tuple[step.TrainState, step.StepMetrics]:
+    small = settings.small_settings(
+        **SIZES,
+        **{
+            "model.attention": attention,
+            "model.dtype": dtype,
+            "model.rematerialize": rematerialize,
+        },
+    )
+    run = parallel.over_devices(
+        step.train_step(small, vocab_size=V, num_microbatches=1), donate_state=False
+    )
+    state = parallel.replicate(step.create_state(small, vocab_size=V))
+    return run(state, parallel.split_rows(BATCHES[batch], num_microbatches=1))
 
 
 def check_agreement(case: str, *, attention: str, dtypes: tuple[str, str]) -> None:
     """An update by `attention` is one by XLA's, as far as bfloat16 can tell."""
-    batch, changes = CASES[case]
-    results = []
-    for implementation, dtype in zip(("xla", attention), dtypes, strict=True):
-        choice = {"model.attention": implementation, "model.dtype": dtype}
-        small = settings.small_settings(**SIZES, **changes, **choice)
-        run = parallel.over_devices(
-            step.train_step(small, vocab_size=V, num_microbatches=1), donate_state=False
-        )
-        state = parallel.replicate(step.create_state(small, vocab_size=V))
-        results.append(run(state, parallel.split_rows(batch, num_microbatches=1)))
-    (by_xla, metrics), (by_other, other_metrics) = results
+    batch, rematerialize = CASES[case]
+    by_xla, metrics = update(
+        batch, attention="xla", dtype=dtypes[0], rematerialize=False
+    )
+    by_other, other_metrics = update(
+        batch, attention=attention, dtype=dtypes[1], rematerialize=rematerialize
+    )
     assert float(metrics.sums.tokens) == float(other_metrics.sums.tokens) > 0
     np.testing.assert_allclose(other_metrics.sums.loss, metrics.sums.loss, rtol=0.02)
     gradients = (jax.tree.leaves(state.opt_state[0].mu) for state in (by_xla, by_other))

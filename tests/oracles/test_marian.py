@@ -8,6 +8,7 @@ can overtake the best finished hypothesis. Pads and begin marks have their
 probabilities; MarianMT is forbidden to choose them, in CTranslate2 they have none.
 """
 
+import importlib.util
 import pathlib
 from typing import Any
 
@@ -23,6 +24,13 @@ from vaswani_jax.exchange import ctranslate, marian_export, marian_weights
 from vaswani_jax.model import transformer
 from vaswani_jax.training import loss, optimizer, step
 
+if not importlib.util.find_spec("ctranslate2") and not (
+    importlib.util.find_spec("torch") and importlib.util.find_spec("transformers")
+):
+    pytest.skip(
+        "neither transformers with torch nor ctranslate2 is installed: .[oracles]",
+        allow_module_level=True,
+    )
 V, SENTENCES, LONGEST, EXTRA = 60, 200, 10, 6
 SIZES = {
     "model.num_layers": 2,

@@ -2,6 +2,7 @@
 
 import pathlib
 import subprocess
+import time
 
 import fsspec
 import jax
@@ -54,6 +55,7 @@ def wait_for_file(url: str, process: subprocess.Popen[bytes]) -> None:
     filesystem, path = fsspec.core.url_to_fs(url)
 
     def is_sent() -> bool:
+        time.sleep(0.2)  # The store is in this process, and takes its time.
         filesystem.invalidate_cache()
         return bool(filesystem.exists(path))
 

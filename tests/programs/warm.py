@@ -154,10 +154,13 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
 
-def command_of(module: str) -> list[str]:
-    """Return a command that runs a module as `python -m` does, for a shell."""
+def command_of(*module: str) -> list[str]:
+    """Return a command that runs a module as `python -m` does, for a shell.
+
+    Without a module it takes one as its first argument.
+    """
     # Without site-packages an interpreter starts in little time.
-    return [sys.executable, "-S", "-E", __file__, _address(), module]
+    return [sys.executable, "-S", "-E", __file__, _address(), *module]
 
 
 def wait_for(address: str, module: Sequence[str]) -> int:

@@ -27,7 +27,7 @@ ALTERNATIVES = {
     "training.ema_decay": 0.7,
 }
 MODES = {
-    "buckets": {},
+    "buckets": {"data.num_buckets": 2},
     "packed in parts": {
         **{"data.batching": "packed", "training.accumulate_steps": "3"},
         "data.vocabulary_sharing": "separate",
@@ -161,7 +161,8 @@ def test_finished_run_does_nothing_when_started_again(tmp_path: pathlib.Path) ->
 
 
 def test_loss_falls_on_the_copy_task(tmp_path: pathlib.Path) -> None:
-    small = settings.small_settings(**{"training.num_steps": 30})
+    steps = ("num_steps", "checkpoint_every_steps", "evaluate_every_steps")
+    small = settings.small_settings(**{f"training.{key}": 30 for key in steps})
     train(small, tmp_path)
     rows = read_metrics(tmp_path)
     assert rows[30]["train/loss"] < rows[1]["train/loss"] - 0.3

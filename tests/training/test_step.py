@@ -86,7 +86,7 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
     adams = [reference.Adam(leaf.shape) for leaf in leaves]
     for step in range(3):
         # Fewer rows than devices: some of them have none.
-        batch = updates.random_batch(4 + step, rows=5)
+        batch = updates.random_batch(4 + step, rows=2)
         rows = parallel.split_rows(batch, num_microbatches=1)
         state, metrics = updates.on_eight(settings_)(state, rows)
 
@@ -273,7 +273,7 @@ def test_all_products_of_a_bfloat16_update_are_of_bfloat16() -> None:
 
 
 def test_gradients_cross_devices_in_one_all_reduce() -> None:
-    settings_ = settings.small_settings(**{"model.num_layers": 2})
+    settings_ = settings.small_settings(**updates.SMOOTH)
     rows = updates.shared_among(updates.random_batch(14), 8)
     state = parallel.replicate(updates.random_state(settings_, seed=15))
     program = updates.on_eight(settings_).lower(state, rows).compile().as_text()
