@@ -25,7 +25,7 @@ def get_config() -> ml_collections.ConfigDict:
             "data.num_valid": 500,
             "data.num_test": 1000,
             "data.vocab_size": 3000,
-            "data.character_coverage": 1.0,  # its characters are few
+            "data.character_coverage": 1.0,  # the text has few characters
             "data.max_length": 64,
             "data.source_tokens_per_batch": 2048,
             "data.target_tokens_per_batch": 2048,

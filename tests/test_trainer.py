@@ -16,7 +16,7 @@ from vaswani_jax.core import compilation_cache, config, files, seeds
 from vaswani_jax.evaluation import scores
 from vaswani_jax.plots import canvas, learning_curves
 
-# Of batches, so that one step is compiled.
+# One shape of batches, so that one step is compiled.
 ONE_SHAPE = {"data.num_buckets": 1}
 
 

@@ -94,7 +94,7 @@ def main() -> None:
         try:
             trees = agreement.resample(trees, like, num_trees=NUM_TREES.value)
         except ValueError as error:
-            raise ValueError(f"--like={LIKE.value}: {error} (--num_trees)") from None
+            raise ValueError(f"--like={LIKE.value}: {error}") from None
         logger.info(f"{len(trees):,} of them are chosen by the lengths of {LIKE.value}")
     if not trees:
         raise ValueError(f"no tree is left for --output={OUTPUT.value}")

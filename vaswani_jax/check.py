@@ -139,7 +139,7 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
     data = None
     if (data_directory / manifest.NAME).exists():
         data = prepared.open_matching(settings, data_directory, compare_text=False)
-    if data is None or not data.manifest.text:  # The latter is of an imported model.
+    if data is None or not data.manifest.text:  # An imported model has no text.
         bucket = usual_bucket(settings.data)
         logger.info(
             f"no data is prepared in {data_directory}: batches of {bucket.rows:,} x "

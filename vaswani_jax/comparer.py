@@ -167,7 +167,7 @@ def compare_systems(
         data=data,
         training_words=_training_words(runs, training_text, text=text, data=data),
     )
-    # Before a run translates for long.
+    # Refuse wrong options before a run translates, which takes long.
     has_seeds = any(len(members) > 1 for members in members_by_system)
     comparison.choose_scores(
         compared_text, metrics=metrics, test=test, has_seeds=has_seeds
@@ -225,7 +225,7 @@ def _open_seeds(path: str, name: str) -> list[_Run | System]:
     if tensor_file.is_tensor_file(folder):
         return []
     ending = f"@{checkpoint}" * bool(checkpoint)
-    # Of a URL, what shows whether it is one; each run is fetched by itself.
+    # At a URL, fetch only what shows whether it has seeds; `_open` fetches each run.
     copy = remote.open_directory(folder).pull(file_names=["seed-*/config.json"])
     runs = [
         _open(f"{folder.rstrip('/')}/{run.name}{ending}", f"{name}, {run.name}")
@@ -440,7 +440,7 @@ def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
     """Return the outputs that `evaluate` kept, or None if they do not fit.
 
     They must be of these source lines and references, of the checkpoint that the name
-    means now, searched with the settings of now, and as many as the record says.
+    means, searched with the run's settings, and as many as the record says.
     """
     name = scores.file_name(split, run.checkpoint, search=run.settings.search)
     path = run.workdir / "evaluations" / f"{name}.json"
@@ -471,10 +471,10 @@ def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
         reason = "they translate another text"
     elif not is_whole:
         reason = "their number of lines differs from the record"
-    elif current_steps and not current_steps.may_be(recorded_steps):
+    elif current_steps and not current_steps.may_equal(recorded_steps):
         reason = "they come from another model"
     elif changed_settings:
-        reason = f"they were searched with another {', '.join(changed_settings)}"
+        reason = f"their search settings differ: {', '.join(changed_settings)}"
     else:
         return System(run.name, [outputs], f"{_origin(run, step=step)}, kept")
     logger.info(f"note: {path}: its outputs are not used, because {reason}")

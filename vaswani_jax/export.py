@@ -67,7 +67,7 @@ def main() -> None:
     data = None
     if prepared.has_directory(settings.data, workdir):
         directory = prepared.data_directory(settings.data, workdir)
-        # That of a model in one file may have stayed where it was trained.
+        # The data of a model in one file may be on another machine.
         is_file = tensor_file.is_tensor_file(workdir)
         if not is_file or (directory / manifest.NAME).exists():
             data = prepared.open_matching(settings, directory, compare_text=False)

@@ -1,4 +1,4 @@
-"""What others raise becomes a line."""
+"""Exceptions of other libraries are shortened to one line."""
 
 import pytest
 
@@ -15,5 +15,5 @@ from vaswani_jax.core import errors
         (OSError("d" * 1000), "d" * 300),
     ],
 )
-def test_the_first_line_with_words_is_told(error: Exception, line: str) -> None:
+def test_the_first_line_with_text_is_returned(error: Exception, line: str) -> None:
     assert errors.first_line(error) == line

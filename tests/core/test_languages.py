@@ -69,7 +69,7 @@ def test_a_run_with_one_target_locale_takes_any_line() -> None:
         ("Hello >>fra<<", ""),
     ],
 )
-def test_only_the_code_of_a_language_is_one(line: str, code: str) -> None:
+def test_only_known_languages_have_codes(line: str, code: str) -> None:
     data = settings.small_settings(**{"data.target_locale": "de"}).data
     assert languages.split_code(line) == (code, line.removeprefix(code))
     assert languages.remove_tag(line, data) == line.removeprefix(code)

@@ -20,7 +20,7 @@ if sys.argv[1] == "sync":
     parallel.disable_async_dispatch()
 run = parallel.over_devices(
     lambda state, rows: jax.lax.fori_loop(
-        0, rows[0, 0], lambda i, x: jnp.tanh(x @ x), state
+        0, rows[0], lambda i, x: jnp.tanh(x @ x), state
     ),
     donate_state=False,
 )

@@ -60,7 +60,7 @@ def test_a_number_of_trees_takes_all_of_a_class_that_has_too_few():
 
 def test_a_class_without_any_tree_is_named():
     trees, like = [flat(12)], [flat(12), flat(31)]
-    with pytest.raises(ValueError, match=r"no tree .* has 31\+ words, but 1 of the 2 "):
+    with pytest.raises(ValueError, match=r"1 of 2 trees .* have 31\+ words, but no"):
         agreement.resample(trees, like)
     assert agreement.resample(trees, like, num_trees=2) == trees
 

@@ -1,9 +1,9 @@
 """The blocks of the documentation that run, and what their commands print.
 
 In a block that is fenced as `console`, a line that begins with `$ ` is a command (lines
-that end in a backslash continue it). The others are its output, where `...` stands for
-anything within a line and a line `...` for any lines. A `python` block is one command
-that shows no output.
+that end in a backslash continue it, and so do those from <<'END' to END). The others
+are its output, where `...` stands for anything within a line and a line `...` for any
+lines. A `python` block is one command that shows no output.
 
 Comments right before a block say more of it, one a line:
 
@@ -117,9 +117,9 @@ def _values(key: str, comments: list[str]) -> list[str]:
 def _split(lines: list[str]) -> list[tuple[str, list[str]]]:
     """Return each command with the lines after it."""
     commands: list[tuple[str, list[str]]] = []
-    continues = False
+    continues = is_document = False
     for line in lines:
-        if continues:
+        if continues or is_document:
             command, output = commands[-1]
             commands[-1] = (f"{command}\n{line}", output)
         elif line.startswith("$ "):
@@ -128,6 +128,7 @@ def _split(lines: list[str]) -> list[tuple[str, list[str]]]:
             commands[-1][1].append(line)
             continue
         continues = line.endswith("\\")
+        is_document = line.endswith("<<'END'") or (is_document and line != "END")
     return commands
 
 

@@ -1,4 +1,4 @@
-"""Execute standard input, as `python -` does, where the libraries are imported."""
+"""Execute standard input, as `python -` does, in a process with imported libraries."""
 
 import sys
 

@@ -37,7 +37,8 @@ SHORT = {
     "search.max_extra_tokens": 10,
 }
 TRAINING = "vaswani train demo"  # the run that all pages share
-# Modules and scripts start as `vaswani` does, but those of the page that has COLD.
+# `python -m` and `python -` start in a warm process, as `vaswani` does, unless COLD is
+# set.
 PYTHON = f"""#!/bin/sh
 case "$COLD $1" in
     " -m") shift; exec START "$@" ;;
@@ -49,7 +50,7 @@ VASWANI = """#!/bin/sh
 command=$1 preset=$2
 case "$command $preset" in
     "train copy_task:"*) ;;
-    "train own_text"*) # five hundred lines of each split
+    "train own_text"*) # whose splits have 500 lines each
         shift 2; set -- train "$preset" SHORT --config.search.beam_size=1 "$@" ;;
     "train --"*) shift; set -- train SHORT "$@" ;;
     "train "*) shift 2; set -- train "$preset" SHORT "$@" ;;

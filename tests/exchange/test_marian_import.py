@@ -152,7 +152,7 @@ def test_settings_of_the_user_win(opus: pathlib.Path) -> None:
     assert [getattr(own, key) for key in keys] == ["en", "de", 512]
 
 
-def test_a_reader_without_words_is_quoted(
+def test_an_error_without_a_message_is_named(
     opus: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = shutil.copytree(opus, tmp_path / "copy")

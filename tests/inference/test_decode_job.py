@@ -266,7 +266,7 @@ def test_reranked_candidates_are_written_with_their_alignment(
     assert file.read_text() == "1-0 0-1 2-2\n"
 
 
-def test_what_a_written_translation_lacks_is_warned_of(
+def test_only_written_translations_cause_warnings_about_phrases(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ranking may put another candidate first than the search did."""

@@ -58,7 +58,9 @@ def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "silver.trees").exists()
     (tmp_path / "gold").write_text(f"(S{' (UH ah)' * 6})\n(S (UH ah))\n")
     scarce = run(tmp_path, "--output=silver.trees", "--like=gold")
-    assert "--like=gold: no tree to choose from has 6-10 words" in runs.error_of(scarce)
+    assert "--like=gold: 1 of 2 trees to resemble have 6-10 words" in runs.error_of(
+        scarce
+    )
     alone = run(tmp_path, "--output=silver.trees", "--num_trees=3")
     assert "--num_trees needs --like" in runs.error_of(alone)
     lost = run(tmp_path, "--output=missing/silver.trees")

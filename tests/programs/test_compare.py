@@ -24,7 +24,7 @@ def test_a_search_finds_again_what_evaluate_kept(
     result = compare(trained, copy, "--split=test", output, "--lines=1")
     assert result.returncode == 0, result.stderr.decode()
     shown = result.stdout.decode()
-    assert "B - A  +0.00  p = 1.000  no difference" in shown
+    assert "B - A  +0.00  [+0.00, +0.00]  p = 1.000  no difference" in shown
     assert b"copy (2) has no kept outputs of test: it translates 10" in result.stderr
     assert outputs[0].read_text().startswith("<!doctype html>")
     record = json.loads(outputs[1].read_text())

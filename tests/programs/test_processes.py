@@ -14,6 +14,7 @@ import pytest
 
 from tests.programs import runs
 from tests.programs.long_runs import ended, wait_for_step
+from vaswani_jax.core import plurals
 
 # W_1 and W_2 are as large as a tile, so that devices can share their moments.
 SETTINGS = {
@@ -115,8 +116,8 @@ def scores(workdir: pathlib.Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text()))
 
 
-# "store": as hosts that share no file system, each with a mirror of the same URL. There
-# each device has a part of the moments.
+# "store": as hosts that share no file system, each with a mirror of the same URL. With
+# it, each device has a part of the moments.
 @pytest.mark.parametrize(
     ("processes", "devices", "storage"),
     [
@@ -143,7 +144,8 @@ def test_processes_make_the_run_of_one(
         assert len(hosts) == processes
         for host in hosts:
             assert (host / "data/manifest.json").exists()
-    assert f"8 cpu devices (cpu), {processes} processes" in messages[0][1]
+    count = plurals.format_count(processes, "process", plural="processes")
+    assert f"8 cpu devices (cpu), {count}" in messages[0][1]
     for output, errors in messages[1:]:
         # One of them writes and prints; Gloo's threads print, in one another's lines.
         assert "lines in" in messages[0][0]

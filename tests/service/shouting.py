@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -177,7 +178,9 @@ class ShoutingEngine(Engine):
 
 def models_of(*engines: Engine) -> Models:
     """The models of a server."""
-    return Models([ServedModel(engine) for engine in engines], limits=LIMITS)
+    # Those of the server name no beam sizes by default: each model has its own.
+    limits = dataclasses.replace(LIMITS, beam_sizes=())
+    return Models([ServedModel(engine) for engine in engines], limits=limits)
 
 
 def service_of(*engines: Engine, **options: Any) -> Service:

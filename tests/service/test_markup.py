@@ -38,6 +38,8 @@ def shout(text):
         ("<SCRIPT>a</script>b<style>c", "<SCRIPT>a</script>B<style>c"),
         ("<a title='b > c' href=\"d>\">e</a>", "<a title='b > c' href=\"d>\">E</a>"),
         ("<a title='b>c</a>", "<a title='b>C</a>"),
+        ('<a b="c"">D "e" f</a>', '<a b="c"">D "E" F</a>'),
+        ("<p title=it's>a 'b' <b>", "<p title=it's>A 'B' <b>"),
         ("1 < 2", "1 &lt; 2"),
         ("<br>&hearts;<hr>", "<br>&hearts;<hr>"),
         ("a&#10;b", "A B"),

@@ -92,6 +92,8 @@ def test_an_evaluation_that_is_made_again_is_recorded_once(
         (row["step"], "train/loss" in row, row.get("valid/loss"))
         for row in rows(tmp_path)
     ] == [(1, True, None), (1, False, 3.0), (2, False, 3.0)]
+    shown, recorded = shown_by_tensorboard(tmp_path), flat(rows(tmp_path))
+    assert [value[:2] for value in shown] == [value[:2] for value in recorded]
 
 
 def test_a_run_that_starts_anew_keeps_no_record(

@@ -31,7 +31,6 @@ def mixed(directory: pathlib.Path, **changes: Any) -> config.Config:
         "data.valid_target": "",
         "data.test_source": "",
         "data.test_target": "",
-        "data.num_buckets": 1,  # one shape to compile
         "data.source_tokens_per_batch": 128,
         "data.target_tokens_per_batch": 128,
         "training.checkpoint_every_steps": 3,

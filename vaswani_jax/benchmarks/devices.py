@@ -31,7 +31,7 @@ def measured_peak(dtype: str, *, size: int) -> float:
     """Return the FLOP/s of a large matrix product on one device, the best of ten."""
     # A GPU's clock is higher on numbers that are all alike.
     matrix = jax.random.normal(jax.random.key(0), (size, size), jnp.dtype(dtype))
-    # The model's float32 is float32 on accelerators, too.
+    # As in the model: no TF32, and no single pass of bfloat16.
     precision = products.precision_of(matrix)
     product = jax.jit(functools.partial(jnp.matmul, precision=precision))
     product(matrix, matrix).block_until_ready()

@@ -95,8 +95,8 @@ class Steps:
     averaged: list[int] | None
     run: str
 
-    def may_be(self, other: "Steps") -> bool:
-        """Return whether both may be of the same parameters."""
+    def may_equal(self, other: "Steps") -> bool:
+        """Return whether both may describe the same parameters."""
         runs_differ = bool(self.run and other.run and self.run != other.run)
         return not runs_differ and (self.step, self.averaged) == (
             other.step,

@@ -1,10 +1,10 @@
-"""Tell in a line what the exceptions of others say."""
+"""Shorten exceptions of other libraries to one line."""
 
 MAX_CHARACTERS = 300
 
 
 def first_line(error: BaseException) -> str:
-    r"""Return the first line of an exception's message, or its kind if it has none.
+    r"""Return the first line of an exception's message, or its repr if that is empty.
 
     >>> first_line(ValueError("\na\nb")), first_line(EOFError())
     ('a', 'EOFError()')

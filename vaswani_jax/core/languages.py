@@ -62,7 +62,7 @@ def split_code(line: str) -> tuple[str, str]:
 
 def _match_code(line: str) -> re.Match[str] | None:
     code = CODE.match(line)
-    # Quotation marks may look like one.
+    # A quotation such as >>Nein<< has the same form.
     is_language = code and language_codes.is_code(locales.language_code(code[2]))
     return code if is_language else None
 
@@ -93,8 +93,8 @@ def has_spaces(locale: str, data: DataConfig) -> bool:
 def line_locale(line: str, data: DataConfig) -> str:
     """Return the target locale of a source line: that of its tag or code, if any.
 
-    Where there are several, a line with neither has the first: only empty ones have
-    neither.
+    A line without either has the first target locale. If a run has several, only empty
+    lines lack both.
     """
     if tag := find_tag(line, data):
         return locales_by_tag(data)[tag]

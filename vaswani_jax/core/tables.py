@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 
 def align(rows: Sequence[Sequence[str]], *, num_left: int = 1) -> list[str]:
-    """Return a line for each row, without spaces at its end.
+    """Return the rows as lines with aligned columns.
 
     >>> align([["", "lines"], ["news", "7"]])
     ['      lines', 'news      7']
 
     Args:
         rows: The cells, as many in each row.
-        num_left: How many columns stand to the left; the others stand to the right.
+        num_left: The number of left-aligned columns; the others are right-aligned.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

@@ -52,8 +52,8 @@ def resample(
             and the result is then smaller.
 
     Raises:
-        ValueError: There are no trees on one of the sides, or none of a class, and no
-            number is given.
+        ValueError: A side has no trees; or `num_trees` is None, and no tree has a
+            length that is common in `like`.
     """
     if not (trees and like):
         raise ValueError(
@@ -64,16 +64,17 @@ def resample(
     for index, tree in enumerate(trees):
         by_class[_length_class(tree)].append(index)
     like_counts = collections.Counter(map(_length_class, like))
-    limiting = [name for name in like_counts if like_counts[name] >= len(like) / 100]
-    missing = [name for name in limiting if not by_class[name]]
-    if missing and num_trees is None:
+    frequent_classes = [
+        name for name, count in like_counts.items() if count >= len(like) / 100
+    ]
+    empty_classes = [name for name in frequent_classes if not by_class[name]]
+    if empty_classes and num_trees is None:
         raise ValueError(
-            f"no tree to choose from has {missing[0]} words, but "
-            f"{like_counts[missing[0]]:,} of the {len(like):,} to resemble have: give "
-            "the number of trees to choose"
+            f"{like_counts[empty_classes[0]]:,} of {len(like):,} trees to resemble "
+            f"have {empty_classes[0]} words, but no agreed tree has: set num_trees"
         )
     total = num_trees or min(
-        len(by_class[name]) * len(like) / like_counts[name] for name in limiting
+        len(by_class[name]) * len(like) / like_counts[name] for name in frequent_classes
     )
     indices: list[int] = []
     for name, count in like_counts.items():

@@ -11,10 +11,11 @@ import unicodedata
 REPLACEMENT = "\ufffd"
 # Encodings that text in UTF-8 is mistaken for; cp1252 stands for Latin 1, too.
 _CODECS = ("cp1252", "cp1251", "cp1250", "cp1253", "mac_roman", "cp437")
-# Of cp1251: letters of Slavic languages, the first bytes of their letters and of
-# punctuation in UTF-8, and what the second bytes are but capitals of such languages.
+# Letters of Slavic languages in cp1251.
 _CYRILLIC = re.compile("[А-Яа-яЁёІіЇїЄєҐґЎўЈјЅѕЃѓЌќЉљЊњЋћЂђЏџ]+")
+# UTF-8 bytes of these letters and of punctuation, read as cp1251.
 _CYRILLIC_BYTES = re.compile("(?:[РС].|вЂ.)+")
+# Second bytes, read as letters that words in capitals do not have.
 _SECOND_BYTES = re.compile("[ЁёіїєґўјѕѓќљњћђџЅЃЌ]")
 
 
@@ -33,9 +34,10 @@ def mojibake(text: str) -> str:
     """Return the first wrongly decoded characters of a text, or "".
 
     These are the bytes of one character in UTF-8, or of several. Two characters in a
-    row always count. One alone counts only if it is a letter, a sign or a quotation
-    mark of western languages, as correct text may have such bytes. They must not look
-    like quotation marks or dashes after a letter, either.
+    row always count, but for those that correct Cyrillic text has. One alone counts
+    only if it is a letter, a sign or a quotation mark of western languages, as correct
+    text may have such bytes. They must not look like quotation marks or dashes after a
+    letter, either.
 
     >>> mojibake("MÃ¼nchen"), mojibake("itâ€™s"), mojibake("РїСЂРёРІРµС‚")
     ('Ã¼', 'â€™', 'РїСЂРёРІРµС‚')
@@ -55,7 +57,7 @@ def mojibake(text: str) -> str:
 
 
 def _is_cyrillic(characters: str) -> bool:
-    """Return whether correct text has these letters, which cp1251 has for bytes.
+    """Return whether characters that look like misread UTF-8 are correct text.
 
     >>> _is_cyrillic("МІНІ"), _is_cyrillic("нії"), _is_cyrillic("РјРѕРё")
     (True, True, False)

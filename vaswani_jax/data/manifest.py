@@ -44,8 +44,8 @@ class Manifest:
         files: Size and digest of each file. Empty where they were not recorded.
         corpora: For each corpus of `data.corpora`, in the order of the token files, its
             part of `counts["train"]`.
-        seed: That of noise and sampled segmentations; None if there are none, or if the
-            record of generated text has it.
+        seed: The seed of noise and sampled segmentations. None without them, or for
+            generated text, whose own record has it.
     """
 
     settings: Mapping[str, Any]

@@ -311,7 +311,7 @@ def category(label: str) -> str:
 
 
 def length_class(num_words: int) -> str:
-    """Return the name of the class of sentences with so many words.
+    """Return the name of the length class of a sentence.
 
     >>> length_class(5), length_class(21), length_class(31)
     ('1-5', '21-30', '31+')

@@ -201,7 +201,7 @@ def score_by_frequency(
 
 
 def _row_of(number: int, starts: Sequence[int]) -> int:
-    """Return the row of a number, the first for one below it.
+    """Return the index of a number's row; 0 for one below the first start.
 
     >>> [_row_of(number, (1, 6, 11)) for number in (0, 1, 5, 6, 40)]
     [0, 0, 0, 1, 2]

@@ -30,7 +30,7 @@ class Difference:
             much.
         corrected_p_value: The same, corrected for the number of comparisons.
         interval: The ends of the 95% interval of `value`, from a bootstrap over the
-            lines; None of sacreBLEU's test.
+            lines; None with sacreBLEU's bootstrap.
     """
 
     first: int

@@ -84,10 +84,11 @@ def load(
             )
     marian_settings.check_importable(marian_config, tokenizer, path=config_path)
     for side, locale in zip(types.SIDES, locales, strict=True):
-        if f"data.{side}_locale" in overridden:
-            locale = locale or values.data[f"{side}_locale"]
+        name = f"--{side}_locale"
+        if not locale and f"data.{side}_locale" in overridden:
+            name, locale = f"config.data.{name[2:]}", values.data[name[2:]]
         values.data[f"{side}_locale"] = _locale(
-            side, locale, tokenizer=tokenizer, path=tokenizer_path
+            side, locale, name=name, tokenizer=tokenizer, path=tokenizer_path
         )
     is_shared = marian_settings.shares_embeddings(marian_config)
     tensors = marian_weights.read_tensors(directory, is_shared=is_shared)
@@ -219,10 +220,15 @@ def read_spellings(
 
 
 def _locale(
-    side: str, locale_flag: str, *, tokenizer: dict[str, Any], path: pathlib.Path
+    side: str,
+    given_locale: str,
+    *,
+    name: str,
+    tokenizer: dict[str, Any],
+    path: pathlib.Path,
 ) -> str:
-    """Return the locale of the flag, or the one that the tokenizer names."""
-    locale = locale_flag or tokenizer.get(f"{side}_lang") or ""
+    """Return the given locale, or the one that the tokenizer names."""
+    locale = given_locale or tokenizer.get(f"{side}_lang") or ""
     if not locale:
         raise ValueError(f"{path} has no {side}_lang: give --{side}_locale")
     if not data_rules.LOCALE.fullmatch(str(locale)):
@@ -230,8 +236,8 @@ def _locale(
             f"{path}: {side}_lang {locale!r} is no code of a language: give "
             f"--{side}_locale"
         )
-    if locale_flag:
-        locales.check_language(locale_flag, name=f"--{side}_locale")
+    if given_locale:
+        locales.check_language(given_locale, name=name)
     return str(locale)
 
 

@@ -326,8 +326,9 @@ def _translate(
         block = list(itertools.islice(lines, num_lines))
         if len(block) < num_lines:
             raise ValueError(
-                f"the input has changed meanwhile: it had {text.num_lines:,} lines, "
-                f"now it ends after {shard * options.shard_lines + len(block):,}"
+                f"the input changed during the run: it had {text.num_lines:,} lines, "
+                f"and has {shard * options.shard_lines + len(block):,}; restore it, "
+                "and run the same command again"
             )
         unknown.count(block)
         is_written = corpus is not None and corpus.is_written(shard)

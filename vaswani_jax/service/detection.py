@@ -46,7 +46,9 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
     spans = texts.split(text[:MAX_CHARACTERS], "en")
     if len(languages) > 1 and spans:
         line = text[spans[0].begin : spans[0].end]
-        while not all(_can_score(judge, line) for judge in judges if judge):
+        while len(line) > 1 and not all(
+            _can_score(judge, line) for judge in judges if judge
+        ):
             line = line[: len(line) // 2]
         for language, judge in zip(languages, judges, strict=True):
             if judge is not None:

@@ -109,7 +109,9 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         except refusals.Refusal as refusal:
             if refusal.field != "n_best":
                 raise
-            most = min(limits.n_best, max(limits.beam_sizes)) - 1
+            served, _ = jobs.choose(body, models)
+            own_limits = served.engine.limits
+            most = min(own_limits.n_best, max(own_limits.beam_sizes)) - 1
             raise refusals.Refusal(
                 refusal.status,
                 f"alternatives must be at most {most}, got {num_alternatives}",

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 UNTRANSLATED = frozenset("code kbd pre samp script style textarea var".split())
 # No tag has a `<` inside, so that a search for its end stops at the next one; a `>`
-# may stand between quotes. What is read is not read again (`*+`): a tag without an end
-# takes no longer than another one.
+# may stand in a value between quotes. What is read is not read again (`*+`): a tag
+# without an end takes no longer than another one.
 TAG = re.compile(
     r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/]*+)"
-    r"""(?:[^<>"']|"[^"<]*+"|'[^'<]*+'|["'])*+>|<[!?][^<>]*+>"""
+    r"""(?:[^<>=]|=\s*+(?:"[^"<]*+"|'[^'<]*+')|=)*+>|<[!?][^<>]*+>"""
 )
 # Python reads no number of thousands of digits: entities have no zeros before their
 # number, and one beyond all characters is the sign of an unknown character.

@@ -2,8 +2,8 @@
 
 Lines are compared by 64-bit hashes. Of a large text only the hashes of one line in 2, 4
 or more are kept, always those of the same lines: memory is bounded, and every
-repetition of a kept line is counted. Those of common lines are kept whatever they are:
-a sample could miss what fills half of a text.
+repetition of a kept line is counted. A line that is common when sampling begins is
+always kept, so that the sample cannot miss it.
 """
 
 import hashlib
@@ -35,14 +35,14 @@ def hash_text(text: str) -> int:
 
 
 class Hashes:
-    """Counts lines by their hashes, of one line in `divisor` if they are many."""
+    """Counts of lines by hash; of many lines, a sample of one in `divisor`."""
 
     def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
         """Start with no line."""
         self._max_kept = max_kept
         self._divisor = 1
         self._num_lines = 0
-        # May have a hash several times; its counts are then to be added.
+        # A hash may occur several times; `_add_equal` adds its counts.
         self._hashes = np.zeros(0, np.uint64)
         self._counts = np.zeros(0, np.int64)
         self._buffer: list[int] = []
@@ -70,7 +70,7 @@ class Hashes:
     def share_repeated(self) -> float:
         """Return the share of lines that repeat an earlier one."""
         hashes, counts = self.counts()
-        # The sample stands for all lines but the common ones, which are all counted.
+        # The sample stands for all lines but the common ones that were kept.
         is_common = self._is_common(counts) | ~self._is_sampled(hashes)
         common, sample = counts[is_common], counts[~is_common]
         repeated = float((common - 1).sum())

@@ -67,7 +67,8 @@ class MetricsLog:
 
         Args:
             step: The step.
-            is_evaluated: Whether its evaluation is not made again, either.
+            is_evaluated: False if the step is evaluated again; then the records of its
+                evaluation are dropped, too.
         """
         if not self._is_active:
             return
@@ -85,7 +86,6 @@ class MetricsLog:
         lines = _lines_up_to(path, step)
         records = [json.loads(line) for line in lines]
         if self._drops_evaluation:
-            self._drops_evaluation = False
             records = [
                 record
                 for record in records
@@ -99,9 +99,21 @@ class MetricsLog:
         for record in records:
             self._remember(record)
         directory = self._workdir / "tensorboard"
-        events = event_file.create(directory, first_step=step + 1)
+        first_step = step if self._drops_evaluation else step + 1
+        events = event_file.create(directory, first_step=first_step)
+        for record in records:
+            if record["step"] >= first_step:
+                events.write(
+                    step,
+                    {
+                        name: math.inf if value is None else value
+                        for name, value in record.items()
+                        if name not in ("step", ELAPSED)
+                    },
+                )
         file = open(path, "a", encoding="utf-8")  # noqa: SIM115
         self._drop_after = None
+        self._drops_evaluation = False
         return file, events
 
     def _remember(self, values: Mapping[str, Any]) -> None:

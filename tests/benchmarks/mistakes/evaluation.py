@@ -134,7 +134,7 @@ MISTAKES = (
     Mistake(
         "outputs of an older model are compared",
         "_kept_outputs",
-        "$current_steps and not $current_steps.may_be($recorded_steps)",
+        "$current_steps and not $current_steps.may_equal($recorded_steps)",
         "False",
         "tests/test_comparer.py::test_kept_outputs_of_something_else_are_not_compared",
     ),

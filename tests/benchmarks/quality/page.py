@@ -211,8 +211,8 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
     ]
     if content["comparisons"]:
         parts += [
-            "Ours minus the peer's. A star marks p < 0.05 in the paired bootstrap, "
-            "corrected for the number of peers by Holm's method:\n",
+            "Ours minus the peer's. A star marks p < 0.05 by approximate "
+            "randomisation, corrected for the number of peers by Holm's method:\n",
             tables["differences"],
             summarize_differences(content),
         ]
