@@ -15,7 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import bundle, select
-from vaswani_jax.core import config, parsing, presets, remote, tensor_file, types
+from vaswani_jax.core import (
+    config,
+    parsing,
+    presets,
+    remote,
+    seeds,
+    tensor_file,
+    types,
+)
 from vaswani_jax.data import prepared
 from vaswani_jax.inference.ensemble import Member, load_members
 from vaswani_jax.inference.translator import Translator
@@ -154,6 +162,18 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     return Translator(
         imported_model.settings, imported_model.vocabulary, members=[member]
     )
+
+
+def find_seeds(folder: str) -> list[str]:
+    """Return the names of the runs in a directory of seeds; none for another name.
+
+    At a URL only what shows whether it is one is fetched.
+    """
+    if tensor_file.is_tensor_file(folder):
+        return []
+    copy = remote.open_directory(folder).pull(file_names=["seed-*/config.json"])
+    runs = seeds.find_runs(copy).values()
+    return [f"{folder.rstrip('/')}/{run.name}" for run in runs]
 
 
 def locate(name: str) -> tuple[pathlib.Path, str]:

@@ -26,8 +26,6 @@ from vaswani_jax.core import (
     languages,
     locales,
     parsing,
-    remote,
-    seeds,
     tensor_file,
 )
 from vaswani_jax.core import paths as paths_module
@@ -222,14 +220,10 @@ def _open_seeds(path: str, name: str) -> list[_Run | System]:
         ValueError: Their settings differ in more than the seed.
     """
     folder, checkpoint = select.split_name(paths_module.expand_home(path))
-    if tensor_file.is_tensor_file(folder):
-        return []
     ending = f"@{checkpoint}" * bool(checkpoint)
-    # At a URL, fetch only what shows whether it has seeds; `_open` fetches each run.
-    copy = remote.open_directory(folder).pull(file_names=["seed-*/config.json"])
     runs = [
-        _open(f"{folder.rstrip('/')}/{run.name}{ending}", f"{name}, {run.name}")
-        for run in seeds.find_runs(copy).values()
+        _open(f"{path_of_run}{ending}", f"{name}, {path_of_run.rpartition('/')[2]}")
+        for path_of_run in api.find_seeds(folder)
     ]
     settings = [run.settings for run in runs if isinstance(run, _Run)]
     for run, run_settings in zip(runs[1:], settings[1:], strict=True):

@@ -169,7 +169,7 @@ def test_what_cannot_lie_on_a_store_is_a_path(
     monkeypatch.setenv("HOME", str(tmp_path))
     assert program.local_path("output", "~/out") == tmp_path / "out"
     for value in ("", "s3://bucket/out"):
-        with pytest.raises(ValueError, match=f"--output={value} must be a directory"):
+        with pytest.raises(ValueError, match=f"--output={value} must be a path"):
             program.local_path("output", value)
 
 

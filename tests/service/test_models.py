@@ -253,9 +253,10 @@ def test_a_model_at_a_url_is_loaded_again_only_if_that_is_asked_for(loader):
 
 
 def test_a_loaded_model_has_its_own_beam_size_unless_the_server_has_some():
-    engine = ShoutingEngine(**{"search.beam_size": 3})
+    small = settings.small_settings(**{"search.beam_size": 3})
+    translator = Translator(small, shouting.vocabulary(), members=[])
     for sizes, expected in (((), (3,)), ((4, 1), (4, 1))):
-        loader = Loader(lambda path: engine.translator, limits=Limits(beam_sizes=sizes))
+        loader = Loader(lambda path: translator, limits=Limits(beam_sizes=sizes))
         served = loader.load(Origin("a", "none"))
         assert served.engine.limits.beam_sizes == expected
 
