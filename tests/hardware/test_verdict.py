@@ -11,7 +11,7 @@ from tests.hardware import tiny_run
 from vaswani_jax.core import compilation_cache
 from vaswani_jax.data import batching
 from vaswani_jax.hardware import chips, origins, programs, summary, verdict
-from vaswani_jax.hardware.workload import Shape
+from vaswani_jax.hardware.workload import Shape, Workload
 from vaswani_jax.inference import padding
 from vaswani_jax.training import microbatching
 
@@ -64,12 +64,16 @@ def test_a_larger_model_changes_the_numbers(judge_once: Judge) -> None:
 
 
 def test_auto_divides_what_does_not_fit(judge_once: Judge) -> None:
-    whole = judge_once(tiny_run.run_of())["memory"]
+    def with_long_rows(**overrides: Any) -> Workload:
+        work = tiny_run.run_of(**overrides)
+        return dataclasses.replace(work, shapes=work.shapes[1:])
+
+    whole = judge_once(with_long_rows())["memory"]
     memory_bytes = whole["needed_bytes"] - whole["step_bytes"] // 3
-    tight = judge_once(tiny_run.run_of(), memory_bytes=memory_bytes)
+    tight = judge_once(with_long_rows(), memory_bytes=memory_bytes)
     assert not tight["fits"]
     assert tight["how_to_fit"] == microbatching.HOW_TO_FIT
-    auto = tiny_run.run_of(**{"training.accumulate_steps": "auto"})
+    auto = with_long_rows(**{"training.accumulate_steps": "auto"})
     assert judge_once(auto)["num_microbatches"] == 1
     divided = judge_once(auto, memory_bytes=memory_bytes)
     assert divided["num_microbatches"] > 1

@@ -76,7 +76,6 @@ def test_an_update_on_all_devices_is_the_same_when_layers_are_computed_again():
     for rematerialize in (False, True):
         changed = settings.small_settings(
             **{
-                "model.num_layers": 2,
                 "model.dropout_rate": 0.3,
                 "model.rematerialize": rematerialize,
             }

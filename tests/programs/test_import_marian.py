@@ -92,7 +92,6 @@ def test_an_exported_model_is_imported_and_fine_tuned(tmp_path: pathlib.Path) ->
     assert len(losses) == 20 and losses[-1] < losses[0] / 2
     translator = vaswani_jax.load(tuned)
     assert translator.vocabulary.size == exported.vocabulary.size
-    assert len(translator.translate(list(PAIRS))) == len(PAIRS)
 
 
 def test_a_workdir_that_is_not_empty_is_refused(tmp_path: pathlib.Path) -> None:
