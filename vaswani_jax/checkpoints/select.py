@@ -95,12 +95,12 @@ class Steps:
     averaged: list[int] | None
     run: str
 
-    def may_equal(self, other: "Steps") -> bool:
+    def may_equal(self, recorded: "Steps") -> bool:
         """Return whether both may describe the same parameters."""
-        runs_differ = bool(self.run and other.run and self.run != other.run)
+        runs_differ = bool(self.run and recorded.run and self.run != recorded.run)
         return not runs_differ and (self.step, self.averaged) == (
-            other.step,
-            other.averaged,
+            recorded.step,
+            recorded.averaged,
         )
 
 

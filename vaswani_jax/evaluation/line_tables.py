@@ -186,16 +186,20 @@ def score_by_frequency(
                 totals[_row_of(counts.get(word, 0), FREQUENCIES)] += number
         return totals
 
-    expected, written = count(references), list(map(count, systems))
-    right = [count(map(operator.and_, outputs, references)) for outputs in systems]
+    reference_counts, output_counts = count(references), list(map(count, systems))
+    match_counts = [
+        count(map(operator.and_, outputs, references)) for outputs in systems
+    ]
     rows = []
     for row, label in enumerate(_labels(FREQUENCIES)):
         values: list[float | None] = [
-            2 * matches[row] / total if (total := expected[row] + words[row]) else None
-            for matches, words in zip(right, written, strict=True)
+            2 * matches[row] / total
+            if (total := reference_counts[row] + words[row])
+            else None
+            for matches, words in zip(match_counts, output_counts, strict=True)
         ]
         if any(value is not None for value in values):
-            rows.append(Row(label, expected[row], values))
+            rows.append(Row(label, reference_counts[row], values))
     title = "F1 of words by their frequency in the training text"
     return Table("frequency", title, "words", "share", rows)
 

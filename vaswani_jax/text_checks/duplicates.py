@@ -91,8 +91,8 @@ class Hashes:
         new = np.array(self._buffer, np.uint64)
         self._buffer = []
         self._num_lines += len(new)
-        known = self._hashes[~self._is_sampled(self._hashes)]
-        self._take(new[self._is_sampled(new) | np.isin(new, known)])
+        kept_hashes = self._hashes[~self._is_sampled(self._hashes)]
+        self._take(new[self._is_sampled(new) | np.isin(new, kept_hashes)])
 
     def _take(self, hashes: np.ndarray) -> None:
         self._hashes = np.concatenate([self._hashes, hashes])
@@ -105,13 +105,13 @@ class Hashes:
             is_common = self._is_common(self._counts)
             self._keep(self._is_sampled(self._hashes) | is_common)
 
-    def _keep(self, stays: np.ndarray) -> None:
-        self._hashes, self._counts = self._hashes[stays], self._counts[stays]
+    def _keep(self, is_kept: np.ndarray) -> None:
+        self._hashes, self._counts = self._hashes[is_kept], self._counts[is_kept]
 
     def _add_equal(self) -> None:
         """Keep each hash once, with all of its lines."""
-        self._hashes, places = np.unique(self._hashes, return_inverse=True)
-        counts = np.bincount(places, weights=self._counts, minlength=len(self._hashes))
+        self._hashes, inverse = np.unique(self._hashes, return_inverse=True)
+        counts = np.bincount(inverse, weights=self._counts, minlength=len(self._hashes))
         self._counts = counts.astype(np.int64)
 
     def _is_sampled(self, hashes: np.ndarray) -> np.ndarray:
