@@ -330,7 +330,7 @@ def make_evaluator(
         for model in job["models"]:
             for search in model["searches"]:
                 is_best = len(model["checkpoints"]) == 4
-                is_best &= search["penalty"] in (1.0, 1.5)
+                is_best &= search["beam"] == 1 or search["penalty"] in (1.0, 1.5)
                 lines = references if is_best else ["ein mann läuft .", "zwei ."]
                 if is_best and search["penalty"] == 1.0:
                     lines = [references[0], "zwei hunde ."]
