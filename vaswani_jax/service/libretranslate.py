@@ -110,8 +110,8 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
             if refusal.field != "n_best":
                 raise
             served, _ = jobs.choose(body, models)
-            own_limits = served.engine.limits
-            most = min(own_limits.n_best, max(own_limits.beam_sizes)) - 1
+            model_limits = served.engine.limits
+            most = min(model_limits.n_best, max(model_limits.beam_sizes)) - 1
             raise refusals.Refusal(
                 refusal.status,
                 f"alternatives must be at most {most}, got {num_alternatives}",
