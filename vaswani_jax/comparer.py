@@ -10,7 +10,6 @@ The program `compare` calls it, too.
 import collections
 import dataclasses
 import itertools
-import json
 import logging
 import os
 import pathlib
@@ -29,12 +28,12 @@ from vaswani_jax.core import (
     tensor_file,
 )
 from vaswani_jax.core import paths as paths_module
-from vaswani_jax.data import columns, prepared, text_files
+from vaswani_jax.data import columns, prepared
 from vaswani_jax.evaluation import (
     bleu,
     comparison,
+    kept_outputs,
     line_tables,
-    scores,
     word_counts,
 )
 from vaswani_jax.evaluation import metrics as metrics_module
@@ -88,6 +87,11 @@ class _Run:
         if self.prepared_data is None or split not in self.prepared_data.counts:
             return None
         return _Text(split, *self.prepared_data.text(split))
+
+    def source(self, split: str) -> list[str] | None:
+        """Return the source lines of that text; None if it has none."""
+        text = self.text(split)
+        return text.source if text else None
 
 
 def compare_systems(
@@ -410,8 +414,18 @@ def _outputs(
     """
     if isinstance(system, System):
         return system
-    if (outputs_of_run := _kept_outputs(system, text, split=split)) is not None:
-        return outputs_of_run
+    kept = kept_outputs.read(
+        system.workdir,
+        system.checkpoint,
+        split=split,
+        search=system.settings.search,
+        source=text.source,
+        references=text.references,
+        find_unrecorded_source=lambda: system.source(split),
+    )
+    if kept is not None:
+        origin = f"{_origin(system, step=kept.step)}, kept"
+        return System(system.name, [kept.lines], origin)
     if not translate:
         raise ValueError(
             f"{system.name} has no kept outputs of {text.name}: `vaswani evaluate` "
@@ -428,57 +442,6 @@ def _outputs(
     step = translator.member.checkpoint.step
     outputs = translator.translate(text.source)
     return System(system.name, [outputs], _origin(system, step=step))
-
-
-def _kept_outputs(run: _Run, text: _Text, *, split: str) -> System | None:
-    """Return the outputs that `evaluate` kept, or None if they do not fit.
-
-    They must be of these source lines and references, of the checkpoint that the name
-    means, searched with the run's settings, and as many as the record says.
-    """
-    name = scores.file_name(split, run.checkpoint, search=run.settings.search)
-    path = run.workdir / "evaluations" / f"{name}.json"
-    if not path.is_file():
-        return None
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        outputs = list(text_files.read_lines(path.with_suffix(".txt")))
-        step, references = int(record["step"]), record["references"]
-        is_whole = record["lines"] == len(outputs)
-        recorded_steps = select.Steps(
-            step, record.get("averaged"), record.get("run", "")
-        )
-        changed_settings = [
-            key
-            for key, value in record.get("search", {}).items()
-            if (setting := config.SETTINGS.get(f"search.{key}"))
-            and setting.affects == "scores"
-            and value != getattr(run.settings.search, key)
-        ]
-        current_steps = select.find_steps(run.workdir, run.checkpoint)
-        checksum = bleu.lines_checksum(text.source)
-        source = record.get("source") or _source_checksum(run, split) or checksum
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        logger.warning(f"{path} cannot be used: {error!r}")
-        return None
-    if (source, references) != (checksum, text.checksum):
-        reason = "they translate another text"
-    elif not is_whole:
-        reason = "their number of lines differs from the record"
-    elif current_steps and not current_steps.may_equal(recorded_steps):
-        reason = "they come from another model"
-    elif changed_settings:
-        reason = f"their search settings differ: {', '.join(changed_settings)}"
-    else:
-        return System(run.name, [outputs], f"{_origin(run, step=step)}, kept")
-    logger.info(f"note: {path}: its outputs are not used, because {reason}")
-    return None
-
-
-def _source_checksum(run: _Run, split: str) -> str:
-    """Return the checksum that records of version 0.2 lack; "" if it is unknown."""
-    text = run.text(split)
-    return bleu.lines_checksum(text.source) if text else ""
 
 
 def _origin(run: _Run, *, step: int) -> str:

@@ -133,7 +133,7 @@ MISTAKES = (
     ),
     Mistake(
         "outputs of an older model are compared",
-        "_kept_outputs",
+        "kept_outputs.read",
         "$current_steps and not $current_steps.may_equal($recorded_steps)",
         "False",
         "tests/test_comparer.py::test_kept_outputs_of_something_else_are_not_compared",
