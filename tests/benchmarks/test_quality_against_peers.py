@@ -319,7 +319,7 @@ class TestBatches:
 def make_evaluator(
     directory: pathlib.Path, vocabulary: Vocabulary, *, counts: tuple[int, ...]
 ) -> tuple[evaluation.Evaluator, list[dict]]:
-    """Return an evaluator whose outputs are best with 4 checkpoints and alpha 1.5."""
+    """Return an evaluator whose outputs are best with 4 checkpoints and alpha 2."""
     references = ["ein hund läuft schnell .", "zwei hunde laufen ."]
     words = {split: references for split in ("valid", "test")}
     prepared = text.Text(directory, vocabulary, words, words, TOKENIZED)
@@ -330,7 +330,7 @@ def make_evaluator(
         for model in job["models"]:
             for search in model["searches"]:
                 is_best = len(model["checkpoints"]) == 4
-                is_best &= search["beam"] == 1 or search["penalty"] in (1.0, 1.5)
+                is_best &= search["beam"] == 1 or search["penalty"] in (1.0, 2.0)
                 lines = references if is_best else ["ein mann läuft .", "zwei ."]
                 if is_best and search["penalty"] == 1.0:
                     lines = [references[0], "zwei hunde ."]
@@ -354,7 +354,7 @@ class TestEvaluator:
     ) -> None:
         evaluator, jobs = make_evaluator(tmp_path, vocabulary, counts=(1, 4, 8, 32))
         result = evaluator.evaluate(self.CHECKPOINTS, minutes=1.5)
-        assert (result["count"], result["penalty"]) == (4, 1.5)
+        assert (result["count"], result["penalty"]) == (4, 2.0)
         assert result["steps"] == [6, 7, 8, 9]
         assert [count for count, _ in result["by_count"]] == [1, 4, 8]
         assert [p for p, _ in result["by_penalty"]] == list(evaluation.PENALTIES)
