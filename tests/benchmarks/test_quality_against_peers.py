@@ -9,6 +9,7 @@ import subprocess
 import time
 import types
 
+import numpy as np
 import pytest
 import sentencepiece
 
@@ -212,6 +213,13 @@ class TestClock:
         )
         assert not clock.measure_load([quiet, alone], cores=2).is_disturbed
 
+    def test_the_speed_is_that_of_a_product_of_matrices(self) -> None:
+        matrix = np.ones((1024, 1024), np.float32)
+        begin = time.perf_counter()
+        matrix @ matrix
+        slowest = 2 * 1024**3 / (time.perf_counter() - begin) / 1e9
+        assert clock.measure_gflops(seconds=0.1) > slowest / 20
+
 
 LOGS = {
     VASWANI_JAX: (
@@ -413,6 +421,7 @@ def make_record(system: str, *, seed: int = 1, **changes: object) -> dict:
         "text": "1f2e",
         "code": records.fingerprint_code(SYSTEMS[system]),
         "machine": {"processor": "a CPU", "cores": 2},
+        "gflops": [150.25, 149.875],
         "seed": seed,
         "minutes": 80,
         "checkpoint_every": 125,
@@ -524,6 +533,7 @@ class TestPage:
         ]
         assert (row["target tokens/s"], row["expected tokens/s"]) == ("4,000", "5,000")
         assert row["newest checkpoint, min"] == "78.5"
+        assert row["GFLOP/s"] == "150, 150"
 
     def test_every_system_has_an_expected_rate(self) -> None:
         speed = json.loads(page.SPEED.read_text())

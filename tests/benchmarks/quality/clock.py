@@ -9,12 +9,15 @@ import json
 import os
 import pathlib
 import signal
+import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO
+
+import numpy as np
 
 ROOT = pathlib.Path(__file__).parents[3]
 SAMPLE_SECONDS = 5.0
@@ -89,6 +92,22 @@ class TimedRun:
 
     start: float
     load: Load
+
+
+def measure_gflops(seconds: float = 5.0) -> float:
+    """Return how many billion float32 operations a second the machine does now.
+
+    Runs of several days compare only if the machine was equally fast. It multiplies
+    matrices on all cores, and takes the median time.
+    """
+    size = 1024
+    matrix = np.random.default_rng(0).standard_normal((size, size), dtype=np.float32)
+    times: list[float] = []
+    while len(times) < 3 or sum(times) < seconds:
+        begin = time.perf_counter()
+        matrix @ matrix
+        times.append(time.perf_counter() - begin)
+    return 2 * size**3 / statistics.median(times) / 1e9
 
 
 def run_for_seconds(

@@ -225,7 +225,8 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
     parts += [
         "How each system ran. The expected rate is that of an update in "
         "[speed](speed.md), without padding. Each evaluation uses the newest "
-        "checkpoint; the table has the minute at which it was written:\n",
+        "checkpoint; the table has the minute at which it was written, and how fast "
+        "the machine multiplied float32 matrices before and after the run:\n",
         tables["runs"],
         format_settings(content),
     ]
@@ -370,6 +371,7 @@ def tabulate_runs(content: Mapping[str, Any], *, speed: Any) -> Table:
                 ", ".join(f"{r['penalty']:g}" for r in run["evaluations"]),
                 f"{last['loss']:.3f}",
                 f"{100 * run['load']['share']:.1f} %",
+                ", ".join(f"{gflops:.0f}" for gflops in run["gflops"]),
                 run["started"][:10],
                 run["commit"],
             ]
@@ -378,7 +380,8 @@ def tabulate_runs(content: Mapping[str, Any], *, speed: Any) -> Table:
         [
             *("system", "parameters", "updates", "target tokens/s"),
             *("expected tokens/s", "newest checkpoint, min", "checkpoints averaged"),
-            *("alpha", "val loss", "other load", "date", "commit"),
+            *("alpha", "val loss", "other load"),
+            *("GFLOP/s", "date", "commit"),
         ],
         rows,
     )

@@ -252,12 +252,14 @@ def _train(
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     print(f"{run.key}: trains for {run.minutes:g} minutes: {log}", file=sys.stderr)
+    gflops = [clock.measure_gflops()]
     timed = clock.run_for_seconds(
         command,
         seconds=60 * run.minutes,
         log=log,
         environment=run.system.environment,
     )
+    gflops.append(clock.measure_gflops())
     progress = run.system.parse(clock.read_log(log))
     if wrong_rate := run.setting.find_wrong_rate(progress):
         raise RuntimeError(f"{run.key} logged {wrong_rate}: {log}")
@@ -293,6 +295,7 @@ def _train(
             ).isoformat(timespec="seconds"),
             "commit": find_commit(),
             "machine": describe_machine(),
+            "gflops": gflops,
             "load": {**dataclasses.asdict(timed.load), "share": timed.load.share},
             "is_disturbed": timed.load.is_disturbed,
             "setup": setup,
