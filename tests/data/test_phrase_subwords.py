@@ -1,7 +1,9 @@
 """Phrases inside sentences: their subwords, and those that end a word."""
 
+import numpy as np
 import pytest
 
+from tests import settings
 from tests.data import small_vocabularies
 from tests.data.test_marian_subwords import pair
 from vaswani_jax.core import types
@@ -55,6 +57,19 @@ def test_what_follows_a_whole_word_has_a_space_or_is_no_letter(kind: str) -> Non
             continue
         text = "x" + subwords.surface(token, unknown="")
         assert breaks[token] == (not text[1].isalnum())
+
+
+def test_a_word_may_follow_a_bracket_or_a_quotation_mark_without_a_space() -> None:
+    lines = ["a (b) „c“ d' - e/f. g, h! i <j> k-l "] * 20
+    changes = {"data.vocab_size": 40, "data.byte_fallback": False}
+    subwords = settings.learn_vocabulary(
+        lines, settings.small_settings(**changes).data
+    ).target
+    openers = phrase_subwords.find_openers(subwords)
+    last = {subwords.subword(int(n))[-1] for n in np.flatnonzero(openers)}
+    others = {subwords.subword(int(n))[-1] for n in np.flatnonzero(~openers)}
+    assert last == set("(„“'-/<>")
+    assert others >= set("abc).,!▁")
 
 
 def test_bytes_of_letters_go_on_with_a_word() -> None:

@@ -335,3 +335,136 @@ def test_every_output_begins_with_its_prefix_and_has_all_its_phrases(
             assert list(words[: len(prefixes_[b])]) == prefixes_[b]
             assert not lacking(words, fitting[b], breaks=LONG_BREAKS)
         assert found.scores[b, 0] > -np.inf
+
+
+# The ids of a phrase, those without a space before it, whether a new word must follow.
+Spelled = tuple[prefixes.Prefix, prefixes.Prefix, bool]
+OPENERS = (5,)
+
+
+def pack_spellings(
+    sentences: Sequence[Sequence[Spelled]],
+    *,
+    breaks: Sequence[int] = BREAKS,
+    num_tokens: int = prefixes.V,
+) -> banks.PhraseRows:
+    """Return phrases with two spellings; the phrases of a sentence differ."""
+    rows = pack(
+        [[(ids, is_word) for ids, _, is_word in phrases] for phrases in sentences],
+        breaks=breaks,
+        num_tokens=num_tokens,
+    )
+    joined_tokens = np.zeros_like(rows.tokens)
+    for b, phrases in enumerate(sentences):
+        for c, (_, joined, _) in enumerate(phrases):
+            joined_tokens[b, c, : len(joined)] = joined
+    bits = np.packbits(np.isin(np.arange(num_tokens), OPENERS))
+    openers = np.tile(bits, (len(sentences), 1))
+    return rows._replace(joined_tokens=joined_tokens, openers=openers)
+
+
+def has_spelling(
+    words: prefixes.Prefix, phrase: Spelled, *, breaks: Sequence[int] = BREAKS
+) -> bool:
+    """Return whether an output has a phrase; without its space, after an opener."""
+    ids, joined, is_word = phrase
+    followed = [*words, types.EOS_ID]
+    for end in range(1, len(words) + 1):
+        if is_word and followed[end] not in breaks:
+            continue
+        if end >= len(ids) and words[end - len(ids) : end] == ids:
+            return True
+        begin = end - len(joined)
+        is_joined = joined and begin > 0 and words[begin:end] == joined
+        if is_joined and words[begin - 1] in OPENERS:
+            return True
+    return False
+
+
+def random_spellings(seed: int, *, B: int, room: int) -> list[list[Spelled]]:
+    generator = np.random.default_rng(seed)
+    sentences = []
+    for _ in range(B):
+        phrases: dict[prefixes.Prefix, Spelled] = {}
+        while len(phrases) < 2:
+            ids, joined = (
+                tuple(generator.choice(prefixes.WORDS, length).tolist())
+                for length in generator.integers((1, 0), 3)
+            )
+            phrases[ids] = (ids, joined, bool(generator.integers(2)))
+            if sum(max(len(i), len(j)) + w for i, j, w in phrases.values()) > room:
+                del phrases[ids]
+                break
+        sentences.append(list(phrases.values()))
+    return sentences
+
+
+def test_a_phrase_may_follow_an_opener_without_its_space() -> None:
+    B = 30
+    logits = prefixes.random_logits(8, B=B)
+    sentences = random_spellings(9, B=B, room=prefixes.LONGEST - 1)
+    max_lengths = np.full(B, prefixes.LONGEST)
+    found = search(logits, max_lengths, pack_spellings(sentences), W=prefixes.WIDE)
+    tables = prefixes.log_probabilities(logits)
+    expected = []
+    for table, phrases in zip(tables, sentences, strict=True):
+        outputs = [
+            each
+            for each in prefixes.all_finished(prefixes.LONGEST)
+            if all(has_spelling(each[:-1], phrase) for phrase in phrases)
+        ]
+        scores = (
+            prefixes.log_probability(table, tokens) / prefixes.penalty(len(tokens), 1.0)
+            for tokens in outputs
+        )
+        expected.append(max(zip(scores, outputs, strict=True)))
+    prefixes.assert_finds(found, expected)
+    spaced = [[(i, (), w) for i, _, w in phrases] for phrases in sentences]
+    without = search(logits, max_lengths, pack_spellings(spaced), W=prefixes.WIDE)
+    assert (found.tokens[:, 0] != without.tokens[:, 0]).any()
+
+
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(
+    st.integers(0, 2**32 - 1),
+    st.lists(
+        st.lists(
+            st.tuples(
+                st.lists(st.integers(3, 2 + NUM_WORDS), min_size=1, max_size=2),
+                st.lists(st.integers(3, 2 + NUM_WORDS), max_size=3),
+                st.booleans(),
+            ),
+            max_size=C,
+            unique_by=lambda phrase: tuple(phrase[0]),
+        ),
+        min_size=SENTENCES,
+        max_size=SENTENCES,
+    ),
+    st.sampled_from([1, 4]),
+)
+def test_every_output_has_a_spelling_of_each_phrase(
+    seed: int, sentences: list[list[tuple[list[int], list[int], bool]]], W: int
+) -> None:
+    phrases_that_fit: list[list[Spelled]] = []
+    for phrases in sentences:
+        sentence_phrases: list[Spelled] = []
+        room = ROOM - 1
+        for ids, joined, is_word in phrases:
+            joined = joined[: len(ids) + 1]
+            room -= max(len(ids), len(joined)) + 1
+            if room >= 0:
+                sentence_phrases.append((tuple(ids), tuple(joined), is_word))
+        phrases_that_fit.append(sentence_phrases)
+    logits = 2 * np.random.default_rng(seed).standard_normal((NUM_CODES, 3 + NUM_WORDS))
+    logits[:, types.EOS_ID] += 3
+    logits[:, OPENERS] += 3
+    rows = pack_spellings(
+        phrases_that_fit, breaks=LONG_BREAKS, num_tokens=3 + NUM_WORDS
+    )
+    prefix = np.zeros((SENTENCES, 2), np.int32)
+    found = search_long(logits.astype(np.float32), rows, prefix, W=W)
+    for b in range(SENTENCES):
+        words = tuple(n for n in found.tokens[b, 0].tolist() if n > types.EOS_ID)
+        for phrase in phrases_that_fit[b]:
+            assert has_spelling(words, phrase, breaks=LONG_BREAKS)
+        assert found.scores[b, 0] > -np.inf

@@ -388,6 +388,9 @@ def test_few_shapes_are_compiled() -> None:
 def test_phrases_for_which_a_search_has_no_room_lose_their_ids() -> None:
     short, same, other = (Phrase("a", ids=(n,)) for n in (5, 5, 6))
     long, joined = Phrase("b", ids=(5, 6, 7)), Phrase("a", ends_word=False, ids=(5,))
+    spaced = Phrase("a", ids=(5, 6), joined_ids=(7, 8, 9))
+    [kept_spaced] = phrases.keep_searchable([spaced], shape=(2, 2))
+    assert (kept_spaced.ids, kept_spaced.joined_ids) == ((5, 6), ())
     kept = phrases.keep_searchable([long, short, joined, same, other], shape=(2, 2))
     assert [phrase.ids for phrase in kept] == [(), (5,), (5,), (5,), ()]
     assert [phrase.text for phrase in kept] == ["b", "a", "a", "a", "a"]
@@ -405,3 +408,9 @@ def test_phrases_are_padded_with_their_counts() -> None:
     assert padded.are_words[0].tolist() == [True, False, False, False]
     bits = np.unpackbits(padded.breaks, axis=1)
     assert bits.shape[0] == 4 and bits[:, types.EOS_ID].all()
+    assert padded.joined_tokens.shape == (4, 4, 8) and not padded.joined_tokens.any()
+    joined = [Phrase("a", ids=(5, 6), joined_ids=(7, 8, 9))]
+    padded = phrases.pad_phrases(
+        [joined], rows=1, shape=(4, 8), subwords=vocabulary.target
+    )
+    assert padded.joined_tokens[0, 0, :4].tolist() == [7, 8, 9, 0]

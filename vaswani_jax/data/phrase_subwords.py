@@ -11,6 +11,8 @@ from vaswani_jax.core import types
 from vaswani_jax.data.subwords import Subwords, parse_model
 from vaswani_jax.data.tokenizer import WORD_START, Tokenizer
 
+END_MARKS = ".,;:!?…·。，、；：！？।؟،؛"
+
 
 def is_word_character(character: str) -> bool:
     """Return True for letters and digits, and for marks that belong to them.
@@ -49,6 +51,36 @@ def _is_break(subwords: Tokenizer, token: int) -> bool:
         byte = int(spelling[1:-1], 16)
         return byte < 0x80 and not is_word_character(chr(byte))
     return spelling.startswith(WORD_START) or not is_word_character(spelling[0])
+
+
+@functools.lru_cache(maxsize=4)
+def find_openers(subwords: Tokenizer) -> Bool[np.ndarray, "V"]:
+    """Return True for each id after which a word may begin without a space.
+
+    Their last character is an opening bracket, a quotation mark, an apostrophe, a
+    hyphen or another sign. Closing brackets and the marks that end a sentence or a
+    clause do not count.
+    """
+    return np.array([_is_opener(subwords, token) for token in range(subwords.size)])
+
+
+def _is_opener(subwords: Tokenizer, token: int) -> bool:
+    if token <= types.UNK_ID:
+        return False
+    spelling = subwords.subword(token)
+    if subwords.is_byte(token):
+        byte = int(spelling[1:-1], 16)
+        if byte >= 0x80:
+            return False
+        spelling = chr(byte)
+    last = spelling[-1]
+    return not (
+        last == WORD_START
+        or last.isspace()
+        or is_word_character(last)
+        or last in END_MARKS
+        or unicodedata.category(last) in ("Pe", "Cc")
+    )
 
 
 def encode_phrase(subwords: Subwords, text: str, *, starts_word: bool) -> list[int]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from vaswani_jax.core import types
 from vaswani_jax.inference import extensions
@@ -35,12 +35,18 @@ class PhraseRows(NamedTuple):
         are_words: True for phrases after which a new word must start.
         breaks: One bit for each id, as `np.packbits` has them, the same in each row:
             whether the token can only follow a whole word.
+        joined_tokens: The ids of each phrase without the space before it; only padding
+            for a phrase that needs its space; None if every phrase does.
+        openers: Bits as in `breaks`: whether a phrase may follow the token without a
+            space, for example after a bracket.
     """
 
     tokens: Any  # Int "*rows C L"
     counts: Any  # Int "*rows C"
     are_words: Any  # Bool "*rows C"
     breaks: Any  # UInt8 "*rows V/8"
+    joined_tokens: Any = None  # Int "*rows C L"
+    openers: Any = None  # UInt8 "*rows V/8"
 
 
 class Progress(NamedTuple):
@@ -49,13 +55,14 @@ class Progress(NamedTuple):
     Attributes:
         counts: How often it has each, a phrase of words only if a new word follows.
         is_pending: Whether its last tokens are the phrase, and a new word must follow.
-        is_partial: Entry n of the last axis: whether its last n tokens begin the
-            phrase, and the phrase has more than n.
+        is_partial: For each of the A spellings of a phrase, with a space and without,
+            and entry n of the last axis: whether its last n tokens begin the spelling,
+            and that has more than n.
     """
 
     counts: Int[Array, "B W C"]
     is_pending: Bool[Array, "B W C"]
-    is_partial: Bool[Array, "B W C L"]
+    is_partial: Bool[Array, "B W C A L"]
 
 
 class _Extended(NamedTuple):
@@ -98,23 +105,28 @@ class RequiredPhrases(NamedTuple):
             tokens: The hypotheses, then padding.
             counts: As `best_extensions` returns them.
         """
-        phrases, lengths = self.phrases, self._lengths()[:, None, :, None]
-        L = phrases.tokens.shape[2]
+        spellings = self._spellings()[:, None]
+        lengths = jnp.sum(spellings != types.PAD_ID, axis=4, keepdims=True)
+        A, L = spellings.shape[3:]
         offset, num_matching = jnp.arange(L), jnp.arange(L + 1)
         # The last token, the one before, and so on.
         num_tokens = jnp.sum(tokens != types.PAD_ID, axis=2)
-        last = num_tokens[..., None] - 1 - offset
+        last = num_tokens[..., None] - 1 - num_matching
         recent = jnp.take_along_axis(tokens, jnp.maximum(last, 0), axis=2)
         recent = jnp.where(last >= 0, recent, types.PAD_ID)
         # Of the first n tokens of a phrase, the one at i is n - 1 - i from their end.
         from_end = num_matching[:, None] - 1 - offset
-        in_order = recent[:, :, None, jnp.maximum(from_end, 0)]
-        first = phrases.tokens[:, None, :, None, :]
-        matches = jnp.all((in_order == first) | (from_end < 0), axis=4)
-        is_whole = (num_matching == lengths) & (lengths > 0)
+        in_order = recent[:, :, None, None, jnp.maximum(from_end, 0)]
+        matches = (in_order == spellings[:, :, :, :, None]) | (from_end < 0)
+        # The token before the last n.
+        is_opened = self._are_openers(recent)[:, :, None, None]
+        is_in_place = is_opened | (jnp.arange(A)[:, None] == 0)
+        matches = jnp.all(matches, axis=5) & is_in_place
+        is_whole = matches & (num_matching == lengths) & (lengths > 0)
+        are_words = self.phrases.are_words[:, None]
         return Progress(
             counts=counts,
-            is_pending=jnp.any(matches & is_whole, axis=3) & phrases.are_words[:, None],
+            is_pending=jnp.any(is_whole, axis=(3, 4)) & are_words,
             is_partial=(matches & (num_matching < lengths))[..., :L],
         )
 
@@ -128,23 +140,28 @@ class RequiredPhrases(NamedTuple):
             token: The token that it gets.
             progress: Of the hypotheses.
         """
-        phrases, lengths = self.phrases, self._lengths()[:, None]
+        phrases, spellings = self.phrases, self._spellings()[:, None]
+        lengths = jnp.sum(spellings != types.PAD_ID, axis=4, keepdims=True)
         counts, is_pending, is_partial = (
             jnp.take_along_axis(
                 leaf, origin.reshape(*origin.shape, *[1] * (leaf.ndim - 2)), axis=1
             )
             for leaf in progress
         )
-        goes_on = is_partial & (phrases.tokens[:, None] == token[:, :, None, None])
-        num_tokens = jnp.arange(1, goes_on.shape[3] + 1)
-        ends = num_tokens == lengths[..., None]
-        is_whole = jnp.any(goes_on & ends, axis=3)
+        goes_on = is_partial & (spellings == token[:, :, None, None, None])
+        num_tokens = jnp.arange(1, goes_on.shape[4] + 1)
+        is_whole = jnp.any(goes_on & (num_tokens == lengths), axis=(3, 4))
+        # A spelling without a space counts for at most as many as the one with it.
+        num_partial = jnp.minimum(
+            num_tokens, self._lengths()[:, None, :, None, None] - 1
+        )
+        num_partial = jnp.where(goes_on & (num_tokens < lengths), num_partial, 0)
         breaks = self._are_breaks(token)[:, :, None]
         are_words = phrases.are_words[:, None]
         return _Extended(
             counts=counts + (is_pending & breaks) + (is_whole & ~are_words),
             is_whole=is_whole,
-            num_partial=jnp.max(jnp.where(goes_on & ~ends, num_tokens, 0), axis=3),
+            num_partial=jnp.max(num_partial, axis=(3, 4)),
         )
 
     def _has_all(self, progress: Progress) -> Bool[Array, "B W"]:
@@ -272,24 +289,30 @@ class RequiredPhrases(NamedTuple):
         progress: Progress,
         limits: extensions.Limits,
     ) -> extensions.Extensions:
-        """Return the hypotheses with the next token of each phrase that they lack."""
-        phrases = self.phrases
-        W, C, L = progress.is_partial.shape[1:]
+        """Return the hypotheses with the next token of each phrase that they lack.
+
+        Both spellings are tried; the one without a space only after an opener.
+        """
+        B, W, C, A, L = progress.is_partial.shape
         # As much is begun as possible.
-        num_partial = jnp.max(jnp.where(progress.is_partial, jnp.arange(L), 0), axis=3)
+        num_partial = jnp.max(jnp.where(progress.is_partial, jnp.arange(L), 0), axis=4)
         token = jnp.take_along_axis(
-            phrases.tokens[:, None], num_partial[..., None], axis=3
-        ).squeeze(3)
-        log_probs = jnp.take_along_axis(logits, token, axis=2) + offset
-        is_lacking = progress.counts + progress.is_pending < phrases.counts[:, None]
+            self._spellings()[:, None], num_partial[..., None], axis=4
+        ).squeeze(4)
+        is_lacking = (
+            progress.counts + progress.is_pending < self.phrases.counts[:, None]
+        )
         is_free = self._is_free(limits)[:, None, None]
-        log_probs = jnp.where(is_lacking & is_free, log_probs, -jnp.inf)
-        origin = jnp.arange(W, dtype=jnp.int32).repeat(C)
-        B = logits.shape[0]
+        is_possible = (is_lacking & is_free)[..., None]
+        is_possible &= jnp.any(progress.is_partial, axis=4)
+        token = token.reshape(B, W, C * A).astype(jnp.int32)
+        log_probs = jnp.take_along_axis(logits, token, axis=2) + offset
+        log_probs = jnp.where(is_possible.reshape(token.shape), log_probs, -jnp.inf)
+        origin = jnp.arange(W, dtype=jnp.int32).repeat(C * A)
         return extensions.Extensions(
             log_probs.reshape(B, -1),
-            jnp.broadcast_to(origin, (B, W * C)),
-            token.reshape(B, -1).astype(jnp.int32),
+            jnp.broadcast_to(origin, (B, W * C * A)),
+            token.reshape(B, -1),
         )
 
     def _bank(self, extended: _Extended) -> Int[Array, "B N"]:
@@ -315,6 +338,13 @@ class RequiredPhrases(NamedTuple):
     def _lengths(self) -> Int[Array, "B C"]:
         return jnp.sum(self.phrases.tokens != types.PAD_ID, axis=2)
 
+    def _spellings(self) -> Int[Array, "B C A L"]:
+        """Return the ids of each phrase with a space before it, then without."""
+        spellings = [self.phrases.tokens]
+        if self.phrases.joined_tokens is not None:
+            spellings.append(self.phrases.joined_tokens)
+        return jnp.stack(spellings, axis=2)
+
     def _is_break(self, num_logits: int) -> Bool[Array, "B V"]:
         """Return `breaks` for each logit; some accelerators have more than ids."""
         bits = jnp.unpackbits(self.phrases.breaks, axis=1)[:, :num_logits]
@@ -323,10 +353,22 @@ class RequiredPhrases(NamedTuple):
 
     def _are_breaks(self, tokens: Int[Array, "B *N"]) -> Bool[Array, "B *N"]:
         """Return `breaks` of some tokens of each sentence."""
-        bits = jnp.unpackbits(self.phrases.breaks, axis=1)
-        flat = tokens.reshape(tokens.shape[0], -1)
-        are_breaks = jnp.take_along_axis(bits, flat, axis=1)
-        return are_breaks.reshape(tokens.shape).astype(bool)
+        return _bits_of(tokens, self.phrases.breaks)
+
+    def _are_openers(self, tokens: Int[Array, "B *N"]) -> Bool[Array, "B *N"]:
+        """Return `openers` of some tokens of each sentence."""
+        if self.phrases.openers is None:
+            return jnp.zeros(tokens.shape, bool)
+        return _bits_of(tokens, self.phrases.openers)
+
+
+def _bits_of(
+    tokens: Int[Array, "B *N"], packed: UInt8[Array, "B _"]
+) -> Bool[Array, "B *N"]:
+    """Return the bits of some tokens of each sentence."""
+    bits = jnp.unpackbits(packed, axis=1)
+    flat = tokens.reshape(tokens.shape[0], -1)
+    return jnp.take_along_axis(bits, flat, axis=1).reshape(tokens.shape).astype(bool)
 
 
 def _allocate(

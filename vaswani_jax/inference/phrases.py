@@ -25,6 +25,11 @@ from vaswani_jax.inference.banks import PhraseRows
 from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.results import Hypothesis
 
+# By how many subwords a phrase may be longer without the space before it. If the search
+# tries that spelling and turns to the other, both take no more than the longer one.
+MAX_EXTRA_SUBWORDS = 1
+# The ids of a phrase, those without a space, and whether a word must end with it.
+_SearchKey = tuple[tuple[int, ...], tuple[int, ...], bool]
 # The smallest numbers of phrases, and of their tokens, that a search is compiled for.
 SMALLEST = (4, 8)
 
@@ -39,12 +44,16 @@ class Phrase:
         ends_word: Whether a word must end with it.
         ids: Its subwords; none if no search looks for it, but only a check of what the
             search found.
+        joined_ids: Its subwords without the space before it, which may follow an
+            opening bracket, a quotation mark or the like; none if it always needs the
+            space.
     """
 
     text: str
     starts_word: bool = True
     ends_word: bool = True
     ids: tuple[int, ...] = ()
+    joined_ids: tuple[int, ...] = ()
 
     def count(self, text: str) -> int:
         """Return how often a text has the phrase.
@@ -200,6 +209,8 @@ class PhraseFinder:
         encode = functools.cache(functools.partial(self._encode, has_spaces=has_spaces))
         [source] = self.vocabulary.encode([line])
         phrases = [encode(Phrase(text)) for text in listed]
+        if sum(map(_count_tokens, phrases)) > self._room(source):
+            phrases = list(map(_with_space_alone, phrases))
         self._check_listed(phrases, source, name=f"constraints, line {number}")
         translations = []
         for term in terms:
@@ -228,8 +239,10 @@ class PhraseFinder:
             num_listed[phrase.text] -= 1
             if num_listed[phrase.text] >= 0:
                 continue
+            if _count_tokens(phrase) > room:
+                phrase = _with_space_alone(phrase)
             if _count_tokens(phrase) > room or not self._is_spelled(phrase):
-                phrase = dataclasses.replace(phrase, ids=())
+                phrase = dataclasses.replace(phrase, ids=(), joined_ids=())
             room -= _count_tokens(phrase)
             phrases.append(phrase)
 
@@ -255,6 +268,16 @@ class PhraseFinder:
         ids = phrase_subwords.encode_phrase(
             target, phrase.text, starts_word=starts_word
         )
+        joined_ids: list[int] = []
+        if starts_word:
+            joined_ids = phrase_subwords.encode_phrase(
+                target, phrase.text, starts_word=False
+            )
+            is_known = types.UNK_ID not in joined_ids
+            is_short = len(joined_ids) <= len(ids) + MAX_EXTRA_SUBWORDS
+            is_spelled = self.vocabulary.decode(joined_ids) == phrase.text
+            if not (is_known and is_short and is_spelled):
+                joined_ids = []
         return dataclasses.replace(
             phrase,
             starts_word=starts_word,
@@ -262,6 +285,7 @@ class PhraseFinder:
             and phrase.ends_word
             and is_word_character(phrase.text[-1]),
             ids=tuple(ids),
+            joined_ids=tuple(joined_ids),
         )
 
     def _is_spelled(self, phrase: Phrase) -> bool:
@@ -317,7 +341,13 @@ class PhraseFinder:
 
 def _count_tokens(phrase: Phrase) -> int:
     """Return the tokens that a phrase takes; one may have to stand after its word."""
-    return len(phrase.ids) + (phrase.ends_word if phrase.ids else 0)
+    longest = max(len(phrase.ids), len(phrase.joined_ids))
+    return longest + (phrase.ends_word if phrase.ids else 0)
+
+
+def _with_space_alone(phrase: Phrase) -> Phrase:
+    """Return a phrase without the spelling that needs no space before it."""
+    return dataclasses.replace(phrase, joined_ids=())
 
 
 def find_missing(text: str, phrases: Iterable[Phrase]) -> tuple[str, ...]:
@@ -365,7 +395,7 @@ def choose_padded_shape(phrases: Iterable[Sequence[Phrase]]) -> tuple[int, int]:
     for of_sentence in phrases:
         different = _count_different(of_sentence)
         numbers.append(len(different))
-        lengths += [len(ids) for ids, _ in different]
+        lengths += [max(len(ids), len(joined_ids)) for ids, joined_ids, _ in different]
     return _power_of_two(max(numbers)), _power_of_two(max(lengths))
 
 
@@ -378,14 +408,18 @@ def keep_searchable(
         phrases: The phrases.
         shape: C and L of the search.
     """
-    searchable: set[tuple[tuple[int, ...], bool]] = set()
+    phrases = [
+        phrase if len(phrase.joined_ids) <= shape[1] else _with_space_alone(phrase)
+        for phrase in phrases
+    ]
+    searchable: set[_SearchKey] = set()
     for phrase in phrases:
         if 0 < len(phrase.ids) <= shape[1] and len(searchable) < shape[0]:
-            searchable.add((phrase.ids, phrase.ends_word))
+            searchable.add(_search_key(phrase))
     return tuple(
         phrase
-        if (phrase.ids, phrase.ends_word) in searchable
-        else dataclasses.replace(phrase, ids=())
+        if _search_key(phrase) in searchable
+        else dataclasses.replace(phrase, ids=(), joined_ids=())
         for phrase in phrases
     )
 
@@ -405,26 +439,30 @@ def pad_phrases(
         shape: C and L, at least `choose_padded_shape`.
         subwords: Those of the target.
     """
-    tokens = np.zeros((rows, *shape), np.int32)
+    tokens, joined_tokens = np.zeros((2, rows, *shape), np.int32)
     counts = np.zeros((rows, shape[0]), np.int32)
     are_words = np.zeros((rows, shape[0]), bool)
     for row, of_sentence in enumerate(phrases):
         different = _count_different(of_sentence)
-        for index, ((ids, is_word), count) in enumerate(different.items()):
+        for index, ((ids, joined_ids, is_word), count) in enumerate(different.items()):
             tokens[row, index, : len(ids)] = ids
+            joined_tokens[row, index, : len(joined_ids)] = joined_ids
             counts[row, index], are_words[row, index] = count, is_word
-    breaks = np.packbits(phrase_subwords.find_word_breaks(subwords))
-    return PhraseRows(tokens, counts, are_words, np.tile(breaks, (rows, 1)))
-
-
-def _count_different(
-    phrases: Sequence[Phrase],
-) -> collections.Counter[tuple[tuple[int, ...], bool]]:
-    """Return how often each phrase that is searched must occur."""
-    searched = (phrase for phrase in phrases if phrase.ids)
-    return collections.Counter(
-        (searched_phrase.ids, searched_phrase.ends_word) for searched_phrase in searched
+    breaks, openers = (
+        np.tile(np.packbits(find(subwords)), (rows, 1))
+        for find in (phrase_subwords.find_word_breaks, phrase_subwords.find_openers)
     )
+    return PhraseRows(tokens, counts, are_words, breaks, joined_tokens, openers)
+
+
+def _search_key(phrase: Phrase) -> _SearchKey:
+    """Return what a search knows of a phrase."""
+    return phrase.ids, phrase.joined_ids, phrase.ends_word
+
+
+def _count_different(phrases: Sequence[Phrase]) -> collections.Counter[_SearchKey]:
+    """Return how often each phrase that is searched must occur."""
+    return collections.Counter(_search_key(phrase) for phrase in phrases if phrase.ids)
 
 
 def _power_of_two(number: int) -> int:
