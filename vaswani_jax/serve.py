@@ -10,6 +10,7 @@ import importlib.util
 import ipaddress
 import logging
 import os
+import re
 import sys
 
 from absl import flags
@@ -115,6 +116,7 @@ def check_flags() -> None:
         raise ValueError(f"--root_path={root} must begin with / and not end with it")
     _beam_sizes()
     _hosts()
+    _check_origins()
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
@@ -130,15 +132,37 @@ def _hosts() -> list[str]:
     """
     names = []
     for value in HOSTS.value:
-        name = value.lower()
-        with contextlib.suppress(ValueError):
-            name = f"[{ipaddress.IPv6Address(name)}]"
+        name = _host_name(value.lower())
         if ":" in name and not name.endswith("]"):
             raise ValueError(
                 f"--hosts={value} must be a name or an address without a port"
             )
         names.append(name)
     return names
+
+
+def _host_name(name: str) -> str:
+    """Return a name as a URL has it: an IPv6 address in brackets."""
+    with contextlib.suppress(ValueError):
+        return f"[{ipaddress.IPv6Address(name)}]"
+    return name
+
+
+def _check_origins() -> None:
+    """Refuse origins that no browser sends.
+
+    Raises:
+        ValueError: One has a path, capitals or no scheme.
+    """
+    for origin in CORS_ORIGINS.value:
+        # Browsers send "null" for pages of files.
+        if origin not in ("*", "null") and not re.fullmatch(
+            r"[a-z][a-z0-9+.-]*://[^/?#A-Z]+", origin
+        ):
+            raise ValueError(
+                f"--cors_origins={origin} must be as browsers send it: scheme and host "
+                "in lower case, without a path, such as https://example.org"
+            )
 
 
 def main() -> None:
@@ -158,7 +182,9 @@ def main() -> None:
         url = server.url_of(listener)
         hosts = _hosts()
         if not hosts and _is_loopback(listener.getsockname()[0]):
-            hosts = list(guard.LOOPBACK_HOSTS)
+            # Accept the printed address as a host name, too: it may be 127.0.1.1.
+            names = [listener.getsockname()[0], HOST.value.lower()]
+            hosts = [*guard.LOOPBACK_HOSTS, *map(_host_name, names)]
         loader = models.Loader(_load, limits=limits)
         compilation_cache.enable()
         served = [loader.load(origin) for origin in origins]

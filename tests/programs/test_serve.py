@@ -50,11 +50,14 @@ def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
     model: pathlib.Path,
 ) -> None:
     # A lone sentence waits that long for others, and so is still there at the signal.
-    words = command(str(model), "--port=0", "--wait_seconds=2", "--beam_sizes=2")
+    # Any address of this machine is loopback, where it can be bound.
+    host = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
+    flags = ("--port=0", "--wait_seconds=2", "--beam_sizes=2", f"--host={host}")
+    words = command(str(model), *flags)
     with runs.running(words, env=runs.environment(devices=1)) as process:
         assert process.stdout and process.stderr
         url = process.stdout.readline().decode().strip()
-        assert url.startswith("http://127.0.0.1:"), process.stderr.read().decode()
+        assert url.startswith(f"http://{host}:"), process.stderr.read().decode()
         assert ask(f"{url}health") == (200, {"status": "ready", "models": ["letters"]})
         status, answer = ask(f"{url}v1/translate", {"text": "a b\n\nc", "n_best": 2})
         assert status == 200
@@ -87,6 +90,11 @@ def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
         (("none", "--port=0"), "none is not a directory; name that of a run"),
         (("none", "--root_path=a"), "--root_path=a must begin with / and not end"),
         (("none", "--hosts=a:8000"), "--hosts=a:8000 must be a name or an address"),
+        (
+            ("none", "--cors_origins=https://a.org/"),
+            "=https://a.org/ must be as browse",
+        ),
+        (("none", "--cors_origins=a.org"), "--cors_origins=a.org must be as browsers"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(

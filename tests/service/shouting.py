@@ -23,7 +23,7 @@ from vaswani_jax.inference.results import (
 )
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service.app import Options, Service
-from vaswani_jax.service.engine import Engine
+from vaswani_jax.service.engine import Admission, Engine
 from vaswani_jax.service.figures import Figures
 from vaswani_jax.service.limits import Limits
 from vaswani_jax.service.models import Models, ServedModel
@@ -68,6 +68,7 @@ class ShoutingEngine(Engine):
         self.gate.set()
         self.cancelled = 0
         self.is_running = False
+        self._is_draining = False  # It admits, whether it was started or not.
 
     def warm(self) -> None:
         pass
@@ -90,6 +91,8 @@ class ShoutingEngine(Engine):
         prefixes: Sequence[str] | None = None,
         glossary: Mapping[str, str] | None = None,
         deadline: float | None = None,
+        admission: Admission | None = None,
+        turn: int = 0,
     ) -> list[list[Hypothesis]]:
         await self._wait(lines)
         self.searches.append(search)
@@ -135,6 +138,8 @@ class ShoutingEngine(Engine):
         targets: Sequence[str] | None = None,
         *,
         deadline: float | None = None,
+        admission: Admission | None = None,
+        turn: int = 0,
     ) -> list[AttendedPair]:
         await self._wait(sources)
         texts = targets or [self._without_tag(line).upper() for line in sources]

@@ -123,6 +123,16 @@ def test_a_long_request_does_not_hold_up_a_short_one() -> None:
     assert any(short in batch.jobs for batch in [queue.take(), queue.take()])
 
 
+def test_sentences_of_a_stream_do_not_hold_up_a_short_request() -> None:
+    queue = empty_queue()
+    for turn in range(128):  # A stream asks for each sentence by itself.
+        queue.add(sentence(batches.Request(arrival=0.0, turn=turn), length=60))
+    queue.take()
+    short = sentence(batches.Request(arrival=1.0), length=5)
+    queue.add(short)
+    assert any(short in batch.jobs for batch in [queue.take(), queue.take()])
+
+
 def test_short_requests_do_not_hold_up_a_long_one() -> None:
     queue = empty_queue()
     long = batches.Request(arrival=0.0)

@@ -81,3 +81,17 @@ def test_a_text_of_too_many_subwords_is_judged_by_its_beginning():
 def test_a_text_without_words_may_be_in_any_language():
     detections = asyncio.run(detect(" ", models(), deadline=time.monotonic() + 10))
     assert {each.confidence for each in detections} == {33.3}
+
+
+def test_languages_that_no_model_translates_to_cannot_be_told_apart():
+    sources = shouting.models_of(
+        *(
+            ShoutingEngine(
+                name=source,
+                **{"data.source_locale": source, "data.target_locale": "de"},
+            )
+            for source in ("en", "fr")
+        )
+    )
+    with pytest.raises(ValueError, match="no model can distinguish en, fr, since none"):
+        asyncio.run(detect("a", sources, deadline=time.monotonic() + 10))

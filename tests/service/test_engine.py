@@ -414,3 +414,46 @@ def test_an_engine_that_has_ended_can_be_freed() -> None:
     run(check)
     gc.collect()
     assert models[0]() is None
+
+
+def test_a_call_that_comes_in_parts_is_refused_as_a_whole() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        with engine.admit(6) as admission:
+            with pytest.raises(OverloadedError), engine.admit(3):
+                pass
+            for turn in range(6):
+                with engine.admit(2):  # There is room for two more.
+                    pass
+                await engine.translate(
+                    ["a"], search=SEARCH, admission=admission, turn=turn
+                )
+            assert admission.num_left == 0
+        # What does not come leaves its room to others.
+        for _ in range(2):
+            with engine.admit(8) as admission:
+                pass
+            assert admission.num_left == 0
+
+    run(check)
+
+
+def test_an_admitted_call_finds_room_in_a_full_queue() -> None:
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        model.gate.clear()
+        with engine.admit(2) as admission:
+            others = [asyncio.create_task(engine.translate(["a"], search=SEARCH))]
+            await wait_for_search(model)
+            lines = ["b"] * 6
+            others.append(asyncio.create_task(engine.translate(lines, search=SEARCH)))
+            await asyncio.sleep(0)
+            with pytest.raises(OverloadedError):
+                await engine.translate(["c"], search=SEARCH)
+            ours = asyncio.create_task(
+                engine.translate(["c"] * 2, search=SEARCH, admission=admission)
+            )
+            await asyncio.sleep(0)
+            model.gate.set()
+            assert len(await ours) == 2
+            assert list(map(len, await asyncio.gather(*others))) == [1, 6]
+
+    run(check)

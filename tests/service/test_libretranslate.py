@@ -62,6 +62,29 @@ def test_a_text_has_one_of_each(client):
     assert client.post("/translate", json=REQUEST).json() == {"translatedText": "A"}
 
 
+def test_a_form_may_have_several_texts(client):
+    form = {**REQUEST, "q": ["a", "b"]}
+    assert client.post("/translate", data=form).json() == {"translatedText": ["A", "B"]}
+    answer = client.post("/translate", data={**REQUEST, "target": ["de", "fr"]})
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "Invalid request: 'target' is repeated"}
+
+
+def test_a_text_in_the_target_language_comes_back_as_it_is(client):
+    for q in ("<b>a</b>", ["a", "b"]):
+        body = {"q": q, "source": "auto", "target": "en", "format": "html"}
+        answer = client.post("/translate", json=body).json()
+        detected = {"confidence": 100.0, "language": "en"}
+        body |= {"format": "text", "alternatives": 1}
+        more = client.post("/translate", json=body).json()
+        alternatives = [] if isinstance(q, str) else [[], []]
+        assert more == {**answer, "alternatives": alternatives}
+        assert answer == {
+            "translatedText": q,
+            "detectedLanguage": detected if isinstance(q, str) else [detected] * 2,
+        }
+
+
 def test_tags_of_html_stay(client):
     body = {**REQUEST, "q": ["<p>a &amp; <b>b</b></p>", "c"], "format": "html"}
     answer = client.post("/translate", json=body).json()

@@ -277,3 +277,34 @@ def test_a_model_that_samples_is_refused():
     loader = Loader(lambda path: sampler, limits=Limits())
     with pytest.raises(ValueError, match=r"^runs/a: config\.search\.sampling=True"):
         loader.load(Origin("a", "runs/a"))
+
+
+def test_a_signal_tries_a_failed_model_again(loader, running, caplog):
+    async def run():
+        await running.start()
+        loader.write("damaged")
+        for has_urls, count in ((False, 1), (False, 1), (True, 2)):
+            await running.refresh(has_urls=has_urls)
+            assert caplog.text.count("it is damaged") == count
+
+    asyncio.run(run())
+
+
+def test_reloading_continues_after_files_were_unreadable(
+    loader, running, caplog, monkeypatch
+):
+    async def run():
+        await running.start()
+        with monkeypatch.context() as patch:
+            patch.setattr(models, "version", lambda path: os.listdir("/nowhere"))
+            for _ in range(2):
+                await running.refresh(has_urls=False)
+        loader.file.unlink()  # Its files are gone for a while, too.
+        for _ in range(2):
+            await running.refresh(has_urls=False)
+        loader.write("fr")
+        await running.refresh(has_urls=False)
+        assert running.all[0].directions[0].target == "fr"
+
+    asyncio.run(run())
+    assert caplog.text.count("a: its files cannot be read: ") == 1

@@ -253,3 +253,22 @@ def test_the_models_and_the_limits_are_listed(client):
 def test_a_page_without_a_text_is_refused(client):
     assert error_of(client.get("/v1/page"), 422)["field"] == "text"
     assert error_of(client.get("/v1/page", params={"text": " "}), 422)
+
+
+def test_a_stream_that_fails_ends_with_an_error_event():
+    engine = ShoutingEngine()
+    translate = engine.translate
+
+    async def fail(lines, **options):
+        if lines == ["It runs."]:
+            raise RuntimeError("RESOURCE_EXHAUSTED")
+        return await translate(lines, **options)
+
+    engine.translate = fail
+    with shouting.client_of(engine) as client:
+        events = read_events(
+            post(client, "translate", text="A dog barks. It runs.", stream=True).text
+        )
+    assert [name for name, _ in events] == ["sentence", "error"]
+    assert events[1][1]["status"] == 500
+    assert events[1][1]["error"]["message"] == "the server failed"

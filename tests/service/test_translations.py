@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import time
+
+import pytest
 
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
 from vaswani_jax.service import texts, translations
-from vaswani_jax.service.limits import Search
+from vaswani_jax.service.limits import Search, TooLateError
 from vaswani_jax.service.models import ServedModel
 
 
@@ -98,3 +101,59 @@ def test_others_have_a_turn_between_the_sentences_of_a_stream():
 
     turns = asyncio.run(run())
     assert len(set(turns)) == NUM_SENTENCES + 1
+
+
+def test_a_streams_sentences_share_one_admission_and_have_turns_in_order():
+    engine = ShoutingEngine()
+    calls = []
+    translate, attend = engine.translate, engine.attend
+
+    async def note_translate(lines, **options):
+        calls.append((lines[0], options["turn"], options["admission"]))
+        return await translate(lines, **options)
+
+    async def note_attend(lines, targets, **options):
+        calls.append((lines[0], options["turn"], options["admission"]))
+        return await attend(lines, targets, **options)
+
+    engine.translate, engine.attend = note_translate, note_attend
+    job = dataclasses.replace(
+        job_of(engine, ["A dog barks. It runs.", "One"]), has_alignment=True
+    )
+
+    async def run():
+        return [event async for event in translations.stream(job)]
+
+    asyncio.run(run())
+    expected = {("A dog barks.", 0), ("It runs.", 1), ("One", 2)}
+    assert {call[:2] for call in calls} == expected and len(calls) == 6
+    assert len({id(admission) for *_, admission in calls}) == 1
+
+
+def test_a_language_code_holds_for_all_sentences_that_follow():
+    engine = ShoutingEngine()
+    text = ">>fra<< A dog barks. It runs.\n>>deu<< One. Two."
+    job = dataclasses.replace(job_of(engine, [text]), has_alignment=True)
+    [result] = asyncio.run(translations.translate(job))
+    lines = [">>fra<< A dog barks.", ">>fra<< It runs.", ">>deu<< One.", ">>deu<< Two."]
+    assert engine.lines[:4] == lines
+    # The codes that were added are no part of the text.
+    sentence = result.sentences[1]
+    assert text[sentence.source_begin : sentence.source_end] == "It runs."
+    for begin, end, *_ in sentence.alignment:
+        assert sentence.source_begin <= begin < end <= sentence.source_end
+
+
+def test_errors_of_a_stream_that_nobody_awaits_are_not_logged(caplog):
+    engine = ShoutingEngine()
+    engine.error = TooLateError()
+    job = job_of(engine, ["A dog barks. It runs. One."])
+
+    async def run():
+        with pytest.raises(TooLateError):
+            async for _ in translations.stream(job):
+                pass
+
+    asyncio.run(run())
+    gc.collect()
+    assert not caplog.records

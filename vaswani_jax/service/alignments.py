@@ -1,6 +1,7 @@
 """Align the words of a sentence and its translation: offsets of their characters."""
 
 import asyncio
+import dataclasses
 import re
 from collections.abc import Sequence
 
@@ -12,25 +13,53 @@ from vaswani_jax.data.subwords import UNKNOWN
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
 from vaswani_jax.inference.results import AttendedPair, Hypothesis
-from vaswani_jax.service.models import Direction, ServedModel
+from vaswani_jax.service.engine import Admission
+from vaswani_jax.service.models import ServedModel
 
 # The beginnings and ends of a source word and of the target word aligned with it.
 Pairs = list[tuple[int, int, int, int]]
 Spans = list[tuple[int, int]]
 
 
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A sentence and the prefix that names its target language.
+
+    Attributes:
+        prefix: The tag of the direction and the code of the text, or "".
+        sentence: The sentence.
+    """
+
+    prefix: str
+    sentence: str
+
+    @property
+    def text(self) -> str:
+        """The text that the model translates."""
+        return self.prefix + self.sentence
+
+
 async def align(
     served: ServedModel,
-    direction: Direction,
-    lines: Sequence[str],
+    lines: Sequence[Line],
     translations: Sequence[Hypothesis],
     *,
     deadline: float,
+    admission: Admission,
+    turn: int = 0,
 ) -> list[Pairs | None]:
     """Return the aligned words of each line and its translation.
 
-    Offsets count from where the sentence begins, without the prefix of its direction.
-    A line that was translated in pieces has None, and so has every line of a parser.
+    Offsets count from where the sentence begins, without what was put before it. A line
+    that was translated in pieces has None, and so has every line of a parser.
+
+    Args:
+        served: The model.
+        lines: What was translated.
+        translations: The translation of each line.
+        deadline: When it is too late, in seconds of `time.monotonic()`.
+        admission: The room that the client's call has.
+        turn: How many lines of the client's call stand before these.
 
     Raises:
         OverloadedError, TooLateError: As `Engine.attend`.
@@ -38,8 +67,17 @@ async def align(
     return list(
         await asyncio.gather(
             *(
-                _align_line(served, direction, line, best, deadline=deadline)
-                for line, best in zip(lines, translations, strict=True)
+                _align_line(
+                    served,
+                    line,
+                    best,
+                    deadline=deadline,
+                    admission=admission,
+                    turn=number,
+                )
+                for number, (line, best) in enumerate(
+                    zip(lines, translations, strict=True), start=turn
+                )
             )
         )
     )
@@ -47,26 +85,33 @@ async def align(
 
 async def _align_line(
     served: ServedModel,
-    direction: Direction,
-    line: str,
+    line: Line,
     best: Hypothesis,
     *,
     deadline: float,
+    admission: Admission,
+    turn: int,
 ) -> Pairs | None:
     if served.engine.translator.vocabulary.is_trees or len(best.outputs) > 1:
         return None
     if not best.outputs or not best.text:
         return []
     try:
-        [pair] = await served.engine.attend([line], [best.text], deadline=deadline)
+        [pair] = await served.engine.attend(
+            [line.text],
+            [best.text],
+            deadline=deadline,
+            admission=admission,
+            turn=turn,
+        )
     except ValueError:  # Encoded again, the translation may have too many subwords.
         return None
     return pairs_of(
-        line,
+        line.text,
         pair,
         vocabulary=served.engine.translator.vocabulary,
         data=served.settings.data,
-        num_tag_characters=len(direction.prefix),
+        num_tag_characters=len(line.prefix),
     )
 
 

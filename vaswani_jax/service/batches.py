@@ -14,15 +14,17 @@ from vaswani_jax.service.shapes import Lengths, Shapes
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class Request:
-    """A call of a client, from its arrival to its answer.
+    """A call of a client, or a part of one, from its arrival to its answer.
 
     Attributes:
         deadline: When its answer is too late, in seconds.
         arrival: When it came.
+        turn: How many jobs of the client's call stand before those of this part.
     """
 
     arrival: float
     deadline: float | None = None
+    turn: int = 0
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -160,13 +162,13 @@ class Queue:
         At least one job must wait.
 
         Every other batch has the oldest job. Those between have the oldest among the
-        jobs that come first in their requests, so that a long request does not hold up
-        a short one. The other rows are for sentences of similar length.
+        jobs that come first in their clients' calls, so that a long call does not hold
+        up a short one. The other rows are for sentences of similar length.
         """
         first = next(iter(self._jobs))
         if not self._is_oldest_next:
             # min returns the oldest of equals.
-            first = min(self._jobs, key=lambda job: job.index)
+            first = min(self._jobs, key=lambda job: job.request.turn + job.index)
         self._is_oldest_next = not self._is_oldest_next
         if isinstance(first, Call):
             batch = Batch((first,), None, first.num_sentences)

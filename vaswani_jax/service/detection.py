@@ -38,11 +38,17 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
         deadline: When it is too late, in seconds of `time.monotonic()`.
 
     Raises:
-        OverloadedError, TooLateError, ValueError: As `Engine.score`.
+        OverloadedError, TooLateError, ValueError: As `Engine.score`; or there are
+            several languages, and no model translates to any.
     """
     languages = list(models.targets_by_source())
     log_probs: dict[str, float] = {}
     judges = [_judge(language, models) for language in languages]
+    if len(languages) > 1 and not any(judges):
+        raise ValueError(
+            f"no model can distinguish {', '.join(languages)}, since none translates "
+            "to them: name the language of the text"
+        )
     spans = texts.split(text[:MAX_CHARACTERS], "en")
     if len(languages) > 1 and spans:
         line = text[spans[0].begin : spans[0].end]

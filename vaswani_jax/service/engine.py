@@ -2,12 +2,13 @@
 
 import asyncio
 import collections
+import contextlib
 import dataclasses
 import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any, TypeVar
 
@@ -45,6 +46,17 @@ class _Request(batches.Request):
     future: asyncio.Future[list[Any]]
     results: list[Any] = dataclasses.field(default_factory=list)
     num_missing: int = 0
+
+
+@dataclasses.dataclass(eq=False)
+class Admission:
+    """Room in the queue for a client's call whose sentences arrive in parts.
+
+    Attributes:
+        num_left: How many sentences have not come.
+    """
+
+    num_left: int
 
 
 class Engine:
@@ -87,9 +99,10 @@ class Engine:
         self._queue = batches.Queue(
             self.translator.shapes, wait_seconds=limits.wait_seconds
         )
-        # Holds the queue, the figures and `_is_draining`.
+        # Holds the queue, the figures, `_num_reserved` and `_is_draining`.
         self._changed = threading.Condition()
         self._is_draining = True
+        self._num_reserved = 0
         self._figures = Figures()
         self._count_requests: Callable[[], int] = lambda: 0
         # The requests of the batches that are computed, and how many jobs each has.
@@ -144,6 +157,23 @@ class Engine:
         # What the threads have handed over last is delivered before this returns.
         await asyncio.sleep(0)
 
+    @contextlib.contextmanager
+    def admit(self, num_sentences: int) -> Iterator[Admission]:
+        """Keep room in the queue for a client's call whose sentences come in parts.
+
+        Raises:
+            OverloadedError: The queue has no room, or the engine is stopping.
+        """
+        admission = Admission(num_sentences)
+        with self._changed:
+            if num_sentences:
+                self._check_open(num_sentences)
+            self._num_reserved += num_sentences
+        try:
+            yield admission
+        finally:
+            self._release(admission, admission.num_left)
+
     async def translate(
         self,
         lines: Sequence[str],
@@ -152,6 +182,8 @@ class Engine:
         prefixes: Sequence[str] | None = None,
         glossary: Mapping[str, str] | None = None,
         deadline: float | None = None,
+        admission: Admission | None = None,
+        turn: int = 0,
     ) -> list[list[Hypothesis]]:
         """Return the translations of each line, as `Translator.hypotheses` does.
 
@@ -161,20 +193,22 @@ class Engine:
             prefixes: What each line's translations begin with; "" for anything.
             glossary: The translations of terms. A hypothesis names those that it lacks.
             deadline: When the request is too late.
+            admission: The room that the client's call has.
+            turn: How many lines of the client's call stand before these.
 
         Raises:
             OverloadedError: The queue is full, or the engine ends.
             TooLateError: The deadline passed before all lines were translated.
             ValueError: As for `Translator.hypotheses`.
         """
-        self._check_open(len(lines))
+        self._check_open(len(lines), admission=admission)
         phrases = None
         if glossary is not None:
             phrases = await self._find_phrases(lines, glossary, deadline=deadline)
         pieces = self.translator.pieces(
             lines, search=search, prefixes=prefixes, phrases=phrases
         )
-        request = self._request(deadline)
+        request = self._request(deadline, turn=turn)
         jobs = [
             batches.Sentence(
                 request=request,
@@ -186,7 +220,7 @@ class Engine:
             )
             for index, piece in enumerate(pieces)
         ]
-        outputs = await self._answer(request, jobs)
+        outputs = await self._answer(request, jobs, admission=admission)
         translator = self.translator.line_translator(search.beam_size, search.n_best)
         hypotheses = translator.join(outputs, pieces=pieces, lines=lines)
         return hypotheses if phrases is None else mark_missing(hypotheses, phrases)
@@ -235,6 +269,8 @@ class Engine:
         targets: Sequence[str] | None = None,
         *,
         deadline: float | None = None,
+        admission: Admission | None = None,
+        turn: int = 0,
     ) -> list[AttendedPair]:
         """Return pairs with their attention, as `Translator.attend` does.
 
@@ -248,6 +284,8 @@ class Engine:
             targets,
             size=1,
             deadline=deadline,
+            admission=admission,
+            turn=turn,
         )
 
     def figures(self) -> Figures:
@@ -263,6 +301,8 @@ class Engine:
         *,
         size: int,
         deadline: float | None,
+        admission: Admission | None = None,
+        turn: int = 0,
     ) -> list[Result]:
         """Return what a function returns for all pairs, a few of them at a time.
 
@@ -273,11 +313,13 @@ class Engine:
             targets: The target of each pair, or None.
             size: How many pairs are passed at once.
             deadline: When the request is too late.
+            admission: The room that the client's call has.
+            turn: How many jobs of the client's call stand before these.
         """
-        self._check_open(len(sources))
+        self._check_open(len(sources), admission=admission)
         if targets is not None and len(targets) != len(sources):
             return function(sources, targets)  # Raises the error.
-        request = self._request(deadline)
+        request = self._request(deadline, turn=turn)
         jobs = []
         for index, start in enumerate(range(0, len(sources), size)):
             part = slice(start, start + size)
@@ -293,15 +335,21 @@ class Engine:
                     request=request, index=index, function=call, num_sentences=number
                 )
             )
-        results = await self._answer(request, jobs)
+        results = await self._answer(request, jobs, admission=admission)
         return [result for part_results in results for result in part_results]
 
-    def _request(self, deadline: float | None) -> _Request:
+    def _request(self, deadline: float | None, *, turn: int) -> _Request:
         future = asyncio.get_running_loop().create_future()
-        return _Request(arrival=time.monotonic(), deadline=deadline, future=future)
+        return _Request(
+            arrival=time.monotonic(), deadline=deadline, turn=turn, future=future
+        )
 
     async def _answer(
-        self, request: _Request, jobs: Sequence[batches.Job]
+        self,
+        request: _Request,
+        jobs: Sequence[batches.Job],
+        *,
+        admission: Admission | None,
     ) -> list[Any]:
         """Return the results of a request's jobs, in their order."""
         if not jobs:
@@ -310,7 +358,9 @@ class Engine:
         request.num_missing = len(jobs)
         number = sum(job.num_sentences for job in jobs)
         with self._changed:
-            self._check_open(number)
+            self._check_open(number, admission=admission)
+            if admission:
+                self._release(admission, number)
             for job in jobs:
                 self._queue.add(job)
             self._changed.notify_all()
@@ -328,14 +378,22 @@ class Engine:
             with self._changed:
                 self._figures.cancelled += self._forget(jobs)
 
-    def _check_open(self, number: int) -> None:
-        """Refuse sentences for which there is no room.
+    def _release(self, admission: Admission, number: int) -> None:
+        """Release the room of sentences that have arrived or will not arrive."""
+        with self._changed:
+            number = min(number, admission.num_left)
+            admission.num_left -= number
+            self._num_reserved -= number
+
+    def _check_open(self, number: int, *, admission: Admission | None = None) -> None:
+        """Refuse sentences for which there is no room, unless it was kept for them.
 
         An empty queue takes any request.
         """
         with self._changed:
-            waiting = self._queue.num_sentences
+            waiting = self._queue.num_sentences + self._num_reserved
             has_room = not waiting or waiting + number <= self.limits.queue
+            has_room |= admission is not None
             if self._is_draining or not has_room:
                 self._figures.refused += number
                 seconds = waiting * self._seconds_per_sentence

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,7 +196,7 @@ class FewShapesTranslator(Translator):
 
     def hypotheses(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
@@ -208,7 +208,7 @@ class FewShapesTranslator(Translator):
 
         The settings that may change are `beam_size` and `length_penalty`.
         """
-        defaults = self.config.search
+        lines, defaults = list(lines), self.config.search
         options = Search(
             n_best=n_best,
             **{

@@ -84,7 +84,7 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
     )
     async def translate(request: fastapi.Request) -> Response:
         """Return `translatedText`, a text or a list as `q` is."""
-        fields = await _read(request, keys)
+        fields = await _read(request, keys, limits)
         texts = _texts(fields, limits)
         num_alternatives = _number(fields.get("alternatives", 0))
         is_html = _is_html(fields)
@@ -95,13 +95,21 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
         source = _text(fields, "source")
         deadline = jobs.deadline_of(request, limits)
         detection: Detection | None = None
+        target = _text(fields, "target")
         if source == "auto":
             [detection, *_] = await _detect("\n".join(texts), models, deadline)
             source = detection.language
+            if _is_target(detection, target, models):
+                has_alternatives = bool(num_alternatives)
+                return JSONResponse(
+                    _unchanged(
+                        fields["q"], detection, has_alternatives=has_alternatives
+                    )
+                )
         body = messages.TranslateRequest(
             text=texts,
             source=source,
-            target=_text(fields, "target"),
+            target=target,
             n_best=num_alternatives + 1,
         )
         try:
@@ -143,7 +151,7 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
     )
     async def detect_language(request: fastapi.Request) -> Response:
         """Return the likeliest languages of a text, the best first."""
-        fields = await _read(request, keys)
+        fields = await _read(request, keys, limits)
         [text, *_] = _texts(fields, limits)
         detections = await _detect(text, models, jobs.deadline_of(request, limits))
         return JSONResponse(list(map(_detected, detections)))
@@ -193,6 +201,30 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
     return router
 
 
+def _is_target(detection: Detection, target: str, models: Models) -> bool:
+    """Return whether a text is in the target language, and no model rewrites it."""
+    # A model that was loaded again may have other languages.
+    available = models.targets_by_source().get(detection.language, [])
+    return bool(language_names.rank(detection.language, target)) and not any(
+        language_names.rank(language, target) for language in available
+    )
+
+
+def _unchanged(
+    q: str | list[str], detection: Detection, *, has_alternatives: bool
+) -> dict[str, Any]:
+    """Return the answer for texts that are in the target language already."""
+    is_list = isinstance(q, list)
+    detected, alternatives = _detected(detection), list[str]()
+    answer: dict[str, Any] = {
+        "translatedText": q,
+        "detectedLanguage": [detected] * len(q) if is_list else detected,
+    }
+    if has_alternatives:
+        answer["alternatives"] = [alternatives] * len(q) if is_list else alternatives
+    return answer
+
+
 async def _detect(text: str, models: Models, deadline: float) -> Sequence[Detection]:
     """Return the likeliest languages of a text, or refuse it."""
     return await refusals.answer_or_refuse(detect(text, models, deadline=deadline))
@@ -209,14 +241,14 @@ def _body(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-async def _read(request: fastapi.Request, keys: Keys) -> dict[str, Any]:
+async def _read(request: fastapi.Request, keys: Keys, limits: Limits) -> dict[str, Any]:
     """Return the fields of a request that has a key: JSON, or a form with the query."""
-    fields = await _fields(request)
+    fields = await _fields(request, limits)
     _check_key(request, fields, keys)
     return fields
 
 
-async def _fields(request: fastapi.Request) -> dict[str, Any]:
+async def _fields(request: fastapi.Request, limits: Limits) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     if kind == "application/json" or kind.endswith("+json"):
@@ -232,11 +264,12 @@ async def _fields(request: fastapi.Request) -> dict[str, Any]:
                 body.decode(),
                 keep_blank_values=True,
                 errors="strict",
-                max_num_fields=2 * len(FIELDS),
+                max_num_fields=2 * len(FIELDS) + limits.texts,
             )
         except ValueError as error:
             raise Refusal(400, f"Invalid request: {error}") from None
-        fields = dict([*request.query_params.multi_items(), *pairs])
+        query = request.query_params.multi_items()
+        fields = {**_collect(query), **_collect(pairs)}
     else:
         raise Refusal(
             415,
@@ -246,6 +279,24 @@ async def _fields(request: fastapi.Request) -> dict[str, Any]:
         if name not in FIELDS:
             raise Refusal(400, f"Invalid request: unknown parameter {name[:100]!r}")
     return fields
+
+
+def _collect(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the fields of a form, where only `q` may be repeated.
+
+    Raises:
+        Refusal: Another field is repeated.
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    for name, field_values in values.items():
+        if len(field_values) > 1 and name != "q":
+            raise Refusal(400, f"Invalid request: {name[:100]!r} is repeated")
+    return {
+        name: field_values if len(field_values) > 1 else field_values[0]
+        for name, field_values in values.items()
+    }
 
 
 def _check_key(request: fastapi.Request, fields: Mapping[str, Any], keys: Keys) -> None:

@@ -20,6 +20,8 @@ from vaswani_jax.service.limits import Limits
 from vaswani_jax.service.refusals import Refusal
 
 logger = logging.getLogger(__name__)
+# No stamps of files.
+NEVER = object()
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # The files in the directory of a model; a run has its checkpoints in folders.
 ENDINGS = ("json", "safetensors", "bin", "spm")
@@ -241,6 +243,7 @@ class Models:
         self._loader = loader
         self._prepare = prepare
         self._failed: dict[str, object] = {}
+        self._unreadable: set[str] = set()
         self._drains: set[asyncio.Task[None]] = set()
         self._running: set[Engine] = set()
         # Each is set when a request is answered.
@@ -287,9 +290,17 @@ class Models:
         """
         for origin in self._origins:
             served = self._by_name[origin.name]
-            stamps = await asyncio.to_thread(version, origin.path)
+            try:
+                stamps = await asyncio.to_thread(version, origin.path)
+            except OSError as error:
+                if origin.name not in self._unreadable:
+                    logger.error(f"{origin.name}: its files cannot be read: {error}")
+                self._unreadable.add(origin.name)
+                continue
+            self._unreadable.discard(origin.name)
             has_changed = has_urls if stamps is None else stamps != served.version
-            has_failed = stamps is not None and stamps == self._failed.get(origin.name)
+            # A signal retries: memory may have been short.
+            has_failed = not has_urls and stamps == self._failed.get(origin.name, NEVER)
             if not has_changed or has_failed or self._loader is None:
                 continue
             try:

@@ -268,10 +268,17 @@ async def _events(
             event = await anext(later)
         yield _event("done", messages.to_json(_translated(job, event)))
     except refusals.ENGINE_ERRORS as error:
-        content = refusals.content(refusals.of_engine(error))
-        yield _event("error", json.dumps(content).encode())
+        yield _error_event(refusals.of_engine(error))
+    except Exception:
+        yield _error_event(Refusal(500, "the server failed"))
+        raise  # The guard logs it.
     finally:
         await later.aclose()  # type: ignore[attr-defined]
+
+
+def _error_event(refusal: Refusal) -> bytes:
+    content = {"status": refusal.status, **refusals.content(refusal)}
+    return _event("error", json.dumps(content).encode())
 
 
 def _event(name: str, data: bytes) -> bytes:

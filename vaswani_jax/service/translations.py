@@ -1,16 +1,19 @@
 """Translate the texts of a request: sentences to the engine, texts to the client."""
 
 import asyncio
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
 from vaswani_jax.core import languages
 from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.service import alignments, messages, texts
+from vaswani_jax.service.engine import Admission
 from vaswani_jax.service.limits import Search
 from vaswani_jax.service.models import Direction, ServedModel
 from vaswani_jax.service.refusals import Refusal
+from vaswani_jax.service.texts import Span
 
 Event = messages.SentenceEvent | list[messages.Result]
 
@@ -46,9 +49,19 @@ class TranslationJob:
             self.direction.prefix, self.served.settings.data
         )
 
-    def line(self, sentence: str) -> str:
-        """Return the line that the model translates for a sentence."""
-        return self.direction.prefix + sentence
+    def lines(self, text: str, spans: Sequence[Span]) -> list[alignments.Line]:
+        """Return the line that the model translates for each sentence of a text.
+
+        A language code before a sentence (`>>fra<<`) holds for those that follow.
+        """
+        lines, code = [], ""
+        for span in spans:
+            sentence = text[span.begin : span.end]
+            if sentence_code := languages.split_code(sentence)[0]:
+                code = sentence_code
+            prefix = self.direction.prefix + ("" if sentence_code else code)
+            lines.append(alignments.Line(prefix, sentence))
+        return lines
 
 
 async def translate(job: TranslationJob) -> list[messages.Result]:
@@ -60,9 +73,9 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
     """
     spans = _split(job)
     lines = [
-        job.line(text[span.begin : span.end])
+        line
         for text, text_spans in zip(job.texts, spans, strict=True)
-        for span in text_spans
+        for line in job.lines(text, text_spans)
     ]
     prefixes = [
         "" if number else prefix
@@ -70,20 +83,22 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
         for number in range(len(text_spans))
     ]
     hypotheses: list[list[Hypothesis]] = []
-    if lines:
-        hypotheses = await job.served.engine.translate(
-            lines,
-            search=job.search,
-            prefixes=prefixes if any(prefixes) else None,
-            glossary=job.glossary,
-            deadline=job.deadline,
-        )
     pairs: Sequence[alignments.Pairs | None] | None = None
-    if job.has_alignment:
-        best = [n_best[0] for n_best in hypotheses]
-        pairs = await alignments.align(
-            job.served, job.direction, lines, best, deadline=job.deadline
-        )
+    with _admit(job, spans) as admission:
+        if lines:
+            hypotheses = await job.served.engine.translate(
+                [line.text for line in lines],
+                search=job.search,
+                prefixes=prefixes if any(prefixes) else None,
+                glossary=job.glossary,
+                deadline=job.deadline,
+                admission=admission,
+            )
+        if job.has_alignment:
+            best = [n_best[0] for n_best in hypotheses]
+            pairs = await alignments.align(
+                job.served, lines, best, deadline=job.deadline, admission=admission
+            )
     results, first = [], 0
     for text, text_spans in zip(job.texts, spans, strict=True):
         end = first + len(text_spans)
@@ -109,17 +124,29 @@ async def stream(job: TranslationJob) -> AsyncIterator[Event]:
         Refusal: There are too many sentences.
     """
     spans = _split(job)
+    with _admit(job, spans) as admission:
+        async with contextlib.aclosing(_stream(job, spans, admission)) as events:
+            async for event in events:
+                yield event
+
+
+async def _stream(
+    job: TranslationJob, spans: Sequence[Sequence[Span]], admission: Admission
+) -> AsyncGenerator[Event]:
     tasks: list[list[asyncio.Task[_Sentence]]] = []
+    turns = itertools.count()
     try:
         for text, prefix, text_spans in zip(
             job.texts, job.prefixes, spans, strict=True
         ):
             tasks.append([])
-            for number, span in enumerate(text_spans):
+            for number, line in enumerate(job.lines(text, text_spans)):
                 coroutine = _translate_sentence(
                     job,
-                    text[span.begin : span.end],
+                    line,
                     prefix="" if number else prefix,
+                    admission=admission,
+                    turn=next(turns),
                 )
                 tasks[-1].append(asyncio.create_task(coroutine))
                 # It is cut into subwords, then other requests have their turn.
@@ -161,9 +188,19 @@ async def stream(job: TranslationJob) -> AsyncIterator[Event]:
     finally:
         for task in itertools.chain(*tasks):
             task.cancel()
+            if task.done() and not task.cancelled():
+                # Otherwise asyncio logs that the exception was never retrieved.
+                task.exception()
 
 
-def _split(job: TranslationJob) -> list[list[texts.Span]]:
+def _admit(
+    job: TranslationJob, spans: Sequence[Sequence[Span]]
+) -> contextlib.AbstractContextManager[Admission]:
+    """Keep room for all sentences of a request; see `Engine.admit`."""
+    return job.served.engine.admit(sum(map(len, spans)))
+
+
+def _split(job: TranslationJob) -> list[list[Span]]:
     """Return the sentences of each text.
 
     Raises:
@@ -187,20 +224,31 @@ class _Sentence:
 
 
 async def _translate_sentence(
-    job: TranslationJob, sentence: str, *, prefix: str
+    job: TranslationJob,
+    line: alignments.Line,
+    *,
+    prefix: str,
+    admission: Admission,
+    turn: int,
 ) -> _Sentence:
-    line = job.line(sentence)
     [n_best] = await job.served.engine.translate(
-        [line],
+        [line.text],
         search=job.search,
         prefixes=[prefix] if prefix else None,
         glossary=job.glossary,
         deadline=job.deadline,
+        admission=admission,
+        turn=turn,
     )
     pairs = None
     if job.has_alignment:
         [pairs] = await alignments.align(
-            job.served, job.direction, [line], [n_best[0]], deadline=job.deadline
+            job.served,
+            [line],
+            [n_best[0]],
+            deadline=job.deadline,
+            admission=admission,
+            turn=turn,
         )
     return _Sentence(n_best, pairs)
 
@@ -215,7 +263,7 @@ def _pairs(
 
 def _result(
     text: str,
-    spans: Sequence[texts.Span],
+    spans: Sequence[Span],
     hypotheses: Sequence[Sequence[Hypothesis]],
     *,
     job: TranslationJob,
@@ -251,8 +299,8 @@ def _result(
 
 
 def _entry(
-    span: texts.Span,
-    target: texts.Span,
+    span: Span,
+    target: Span,
     best: Hypothesis,
     *,
     job: TranslationJob,

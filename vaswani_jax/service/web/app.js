@@ -328,7 +328,12 @@ byId("clear").addEventListener("click", () => {
 });
 byId("key-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  keepKey(byId("key").value.trim());
+  const key = byId("key").value.trim();
+  if (!/^[!-~]*$/.test(key)) {
+    showMessage("key-alert", "A key has only visible ASCII characters. Please copy it again.");
+    return;
+  }
+  keepKey(key);
   showMessage("key-alert", "");
   if (isReady) translate();
   else begin();
