@@ -442,6 +442,9 @@ def test_one_of_several_languages_is_compared(
     result = comparer.compare_systems(runs, **text, scoring={"target_locale": "de"})
     assert result.num_lines == 10
     assert result.references == bleu.lines_checksum(REFERENCES[::3])
+    [pair] = result.pairs
+    shown = [line.source for line in (*pair.first_better, *pair.second_better)]
+    assert shown and set(shown) <= set(SOURCE[::3])
     with pytest.raises(ValueError, match="r has no lines of target_locale=es"):
         comparer.compare_systems(runs, **text, scoring={"target_locale": "es"})
 

@@ -125,9 +125,16 @@ def main() -> None:
         num_lines=LINES.value,
     )
     print(compared.format())
+    failures = []
     for name in OUTPUT.value:
-        comparison_page.write_comparison(compared, name)
-        logger.info(f"written: {name}")
+        try:
+            comparison_page.write_comparison(compared, name)
+        except (ValueError, OSError) as error:
+            failures.append(f"{name}: {error}")
+        else:
+            logger.info(f"written: {name}")
+    if failures:
+        raise ValueError(f"--output={'; '.join(failures)}")
 
 
 PROGRAM = program.Program(

@@ -161,10 +161,19 @@ def compare_systems(
     else:
         text = _text_of_runs(runs, split)
     data = _scoring(runs, scoring or {}, text=text)
-    numbers = _lines_of_locale(runs, text, locale=data.target_locale)
+    tagged_data = next(
+        (
+            run.settings.data
+            for run in runs
+            if languages.locales_by_tag(run.settings.data)
+        ),
+        data,
+    )
+    numbers = _lines_of_locale(text, tagged_data, locale=data.target_locale)
     compared_text = comparison.Text(
         name=text.name,
-        source=[text.source[number] for number in numbers],
+        # A tag is no word, number or name.
+        source=[languages.remove_tag(text.source[n], tagged_data) for n in numbers],
         references=[text.references[number] for number in numbers],
         data=data,
         training_words=_training_words(runs, training_text, text=text, data=data),
@@ -367,26 +376,24 @@ def _signatures(text: _Text, data: config.DataConfig) -> str:
     return metric.score(["a"], ["a"], resamples=0).signature
 
 
-def _lines_of_locale(runs: Sequence[_Run], text: _Text, *, locale: str) -> list[int]:
+def _lines_of_locale(text: _Text, data: config.DataConfig, *, locale: str) -> list[int]:
     """Return the indices of the lines of a language: all, if there is only one.
 
     Raises:
         ValueError: There are none.
     """
-    for run in runs:
-        if tags := languages.locales_by_tag(run.settings.data):
-            numbers = [
-                number
-                for number, line in enumerate(text.source)
-                if tags.get(languages.find_tag(line, run.settings.data) or "") == locale
-            ]
-            if not numbers:
-                raise ValueError(
-                    f"{text.name} has no lines of target_locale={locale}: the run has "
-                    f"{run.settings.data.target_locale}"
-                )
-            return numbers
-    return list(range(len(text.references)))
+    tags = languages.locales_by_tag(data)
+    numbers = [
+        number
+        for number, line in enumerate(text.source)
+        if not tags or tags.get(languages.find_tag(line, data) or "") == locale
+    ]
+    if not numbers:
+        raise ValueError(
+            f"{text.name} has no lines of target_locale={locale}: the run has "
+            f"{data.target_locale}"
+        )
+    return numbers
 
 
 def _check_length(system: System, text: _Text) -> None:
@@ -467,7 +474,11 @@ def _training_words(
     for run in runs:
         if run.prepared_data and "train" in run.prepared_data.counts:
             return word_counts.count_prepared(
-                run.prepared_data, name=run.name, tokenize=tokenize
+                run.prepared_data,
+                name=run.name,
+                tokenize=tokenize,
+                settings=run.settings.data,
+                locale=data.target_locale,
             )
     logger.info("note: no training text, no table by frequency of words")
     return None

@@ -27,8 +27,13 @@ SAMPLES = flags.DEFINE_integer("samples", 0, "Translations to print.", lower_bou
 
 
 def check_flags() -> None:
-    """Refuse a --split that names no text."""
+    """Refuse a --split that names no text, and several checkpoints."""
     scored_texts.parse(SPLIT.value)
+    if "," in CHECKPOINT.value:
+        raise ValueError(
+            f"--checkpoint={CHECKPOINT.value} is an ensemble: name one checkpoint, or "
+            "translate and score the output"
+        )
 
 
 def main() -> None:
@@ -68,6 +73,15 @@ def main() -> None:
     translator = api.load(
         path, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )
+    if workdir:
+        for split, text in texts.items():
+            scores.check_same_text(
+                translator,
+                text,
+                split=split,
+                checkpoint_name=CHECKPOINT.value,
+                workdir=workdir,
+            )
     for test_set in sets:
         evaluation = scores.evaluate(
             translator,

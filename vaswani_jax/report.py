@@ -232,7 +232,13 @@ def _read_runs() -> list[scored_runs.ScoredRun]:
         for problem in records.unreadable:
             logger.info(f"left out: {problem}")
         runs += records.runs
-    return runs
+    # `runs,runs/seeds` names the same directories twice.
+    return list(
+        {
+            (run.workdir.resolve(), json.dumps(run.record, sort_keys=True)): run
+            for run in runs
+        }.values()
+    )
 
 
 def _lengths() -> list[int]:

@@ -6,7 +6,7 @@ import pytest
 import sacrebleu
 
 from tests import settings
-from vaswani_jax.evaluation import line_tables, metrics
+from vaswani_jax.evaluation import bleu, line_tables, metrics
 from vaswani_jax.evaluation.line_tables import Lines
 
 
@@ -91,7 +91,7 @@ def test_faults_are_counted_unless_the_reference_has_them() -> None:
             [".", "Haus , , ,", "", "", "eins eins"],
         ],
     )
-    table = line_tables.count_faults(lines, tokenize=str.split)
+    table = line_tables.count_faults(lines, tokenize=str.split, splits_into_words=True)
     assert rows(table) == {
         "empty": (5, [0, 1, 2]),
         "copied source": (5, [1, 0, 0]),
@@ -118,6 +118,29 @@ def test_a_sequence_of_up_to_four_words_stands_twice_in_a_row(
     line: str, repeats: bool
 ) -> None:
     assert line_tables.repeats(line.split()) == repeats
+
+
+@pytest.mark.parametrize(
+    ("reference", "output", "count"),
+    [
+        ("你好。", "谢谢，看看。2009 hello", 0),  # Good words and a year.
+        ("他很高。", "他很高兴，他很高兴，", 1),
+        ("他", "他很高兴他很高兴", 1),
+    ],
+)
+def test_repeated_characters_are_a_fault_from_four_of_them(
+    reference: str, output: str, count: int
+) -> None:
+    for tokenizer in ("zh", "char"):
+        scorer = bleu.sacrebleu_bleu(tokenizer, lowercase=False)
+        metric = metrics.Metric("sacrebleu", "BLEU", scorer)
+        assert not line_tables.counts_words(metric)
+        table = line_tables.count_faults(
+            Lines(["a"], [reference], [[output]]),
+            tokenize=line_tables.tokenizer_of(metric),
+            splits_into_words=False,
+        )
+        assert rows(table)["repeated words"] == (1, [count])
 
 
 def test_a_system_of_several_seeds_has_their_means() -> None:

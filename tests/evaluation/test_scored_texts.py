@@ -11,6 +11,9 @@ def test_splits_and_files_are_scored_in_their_order() -> None:
     values = ["test,valid", "a/news.en,b/news.de", "n=17=x#1,x#2"[2:], "k=a.en,b.de"]
     names = [test_set.name for test_set in scored_texts.parse(values)]
     assert names == ["test", "valid", "news", "17", "k"]
+    years = ["news.2014.en.gz,news.2014.de.gz", "news.2015.en,news.2015.de"]
+    names = [test_set.name for test_set in scored_texts.parse(years)]
+    assert names == ["news.2014", "news.2015"]
 
 
 def test_files_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from tests import settings
 from tests.pages.test_build import make_translator
+from vaswani_jax.core import languages
 from vaswani_jax.data import treebank
 from vaswani_jax.pages import heads_text
 
@@ -40,6 +41,16 @@ def test_empty_and_long_lines_are_left_out(translator):
     nothing = heads_text.Text("letters", ["", long], ["a", "b"])
     with pytest.raises(ValueError, match="letters has no pair of lines with text"):
         heads_text.select(translator, nothing)
+
+
+def test_a_line_without_a_tag_is_named_in_the_whole_text(translator, monkeypatch):
+    tags = {"<2de>": "de", "<2fr>": "fr"}
+    monkeypatch.setattr(languages, "locales_by_tag", lambda data: tags)
+    lines = ["<2de> a"] * 1200
+    lines[700] = "a"
+    text = heads_text.Text("news", lines, ["a"] * len(lines))
+    with pytest.raises(ValueError, match="news: line 701 must begin with a tag"):
+        heads_text.select(translator, text)
 
 
 def test_trees_and_alignments_belong_to_words(translator):

@@ -167,6 +167,7 @@ def test_the_best_run_of_six_layers_that_reads_english_is_shown(tmp_path):
     leave_heads(tmp_path / "german", german, bleu=40.0)
     copies = translating(source="copy", num_train=9, num_valid=9, num_test=9)
     leave_heads(tmp_path / "copies", copies, bleu=40.0)
+    leave_heads(tmp_path / "one_head", ROWS["A1"], bleu=40.0)
     leave_heads(tmp_path / "tested", ROWS["base"], split="test", bleu=40.0)
     leave_parser(tmp_path / "trees", parsing_settings())
     (tmp_path / "trees/averaged").mkdir()

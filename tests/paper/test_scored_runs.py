@@ -268,4 +268,16 @@ def test_runs_of_seeds_have_their_mean_and_spread(tmp_path):
         # Deviations of -1.1667, -0.1667 and 1.3333: squares 3.1667, over 2.
         assert row[5:8] == ["6.00", "25.17", "sd 1.26, 24.00 to 26.50"]
         assert row[8] == "paper_bleu_split_ascii"
+    for number in (1, 2):
+        record = f"seed-{number}/evaluations"
+        [path] = (tmp_path / "several" / record).glob("*.json")
+        newest = json.loads(path.read_text()) | {"checkpoint": "newest"}
+        newest["averaged"] = None
+        path.write_text(json.dumps(newest))
+    [row] = [
+        line
+        for line in tables.average_seeds(read(tmp_path)).splitlines()
+        if "| 1, 2 |" in line
+    ]
+    assert "newest" in row and row.endswith("| paper_bleu_split_ascii |")
     assert "No runs of several seeds" in tables.average_seeds(read(tmp_path / "none"))

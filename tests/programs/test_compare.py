@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 from tests.programs import runs
 
 
@@ -44,6 +46,18 @@ def test_a_file_is_compared_with_a_run(
     assert "B  other.out  a file" in shown and "B     100.00" in shown
     assert "different: B is better" in shown
     assert "sacreBLEU's paired bootstrap, 1,000 resamples, seed 12345" in shown
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="needs /proc, where no file is made"
+)
+def test_the_other_outputs_are_written_if_one_cannot_be(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    outputs = [pathlib.Path("/proc/c.html"), tmp_path / "c.json"]
+    result = compare(trained, trained, f"--output={','.join(map(str, outputs))}")
+    assert f"error: --output={outputs[0]}: " in runs.error_of(result)
+    assert json.loads(outputs[1].read_text())["scores"]
 
 
 def test_what_cannot_be_compared_is_refused_in_a_line(

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 from tests.programs import runs
 
@@ -32,6 +33,52 @@ def test_the_name_of_a_run_may_name_its_checkpoint(trained: pathlib.Path) -> Non
     written = trained / "evaluations"
     for name in ("4", "averaged-8"):
         assert (written / f"test-{name}-beam2-alpha0.6.json").exists()
+
+
+def test_scores_that_cannot_be_kept_are_printed(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    shutil.rmtree(copy / "evaluations")
+    (copy / "evaluations").write_text("a file in the place of the directory")
+    result = runs.vaswani("evaluate", copy, "--split=valid,test")
+    assert result.returncode == 0, result.stderr.decode()
+    for split in ("valid", "test"):
+        assert f"{split}: 10 lines in, 10 lines out" in result.stdout.decode()
+        line = f"warning: the scores of {split} are printed but could not be stored: "
+        assert line in result.stderr.decode()
+
+
+def test_another_text_of_the_same_name_replaces_no_outputs(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    for year, line in (("2014", "3 5"), ("2015", "5 3")):
+        (tmp_path / year).mkdir()
+        for side in ("source", "target"):
+            (tmp_path / year / f"news.{side}").write_text(f"{line}\n")
+    texts = [
+        f"--split={tmp_path}/{year}/news.source,{tmp_path}/{year}/news.target"
+        for year in ("2014", "2015")
+    ]
+    for _ in range(2):  # The same text may be scored again.
+        result = runs.vaswani("evaluate", trained, texts[0])
+        assert result.returncode == 0, result.stderr.decode()
+    [kept] = (trained / "evaluations").glob("news-*.json")
+    before = kept.read_text()
+    result = runs.vaswani("evaluate", trained, texts[1])
+    assert result.returncode == 1
+    assert (
+        "has the scores of a different text news: name this" in result.stderr.decode()
+    )
+    assert kept.read_text() == before
+    for path in (trained / "evaluations").glob("news-*"):
+        path.unlink()
+
+
+def test_an_ensemble_is_refused_before_it_is_loaded(trained: pathlib.Path) -> None:
+    result = runs.vaswani("evaluate", trained, "--checkpoint=newest,best")
+    message = "--checkpoint=newest,best is an ensemble: name one checkpoint"
+    assert message in runs.error_of(result)
 
 
 def test_evaluate_scores_several_texts(

@@ -3,10 +3,13 @@
 import json
 import pathlib
 import sys
+import types
 
 import pytest
 
+from tests.paper.workdirs import ROWS, leave
 from tests.programs import runs
+from vaswani_jax import report
 
 
 def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> None:
@@ -39,6 +42,20 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
         assert f"({name}.png)" in shown
         drawn = (tmp_path / "report" / f"{name}.png").read_bytes()
         assert drawn.startswith(b"\x89PNG") and len(drawn) > 5000
+
+
+def test_a_run_that_is_named_twice_counts_once(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in (1, 2):
+        leave(tmp_path / f"runs/seeds/seed-{seed}", ROWS["base"], bleu=20.0 + seed)
+    names = [str(tmp_path / "runs"), f"{tmp_path}/runs/../runs/seeds"]
+    monkeypatch.setattr(
+        report, "RUNS", types.SimpleNamespace(value=names), raising=True
+    )
+    flag_values = {"runs": types.SimpleNamespace(using_default_value=False)}
+    monkeypatch.setattr(report.flags, "FLAGS", flag_values)
+    assert sorted(run.score for run in report._read_runs()) == [21.0, 22.0]
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,9 @@ def _tables(lines: Lines, text: Text, *, metric: metrics_module.Metric) -> list[
     return [
         *tables,
         line_tables.count_kept(lines),
-        line_tables.count_faults(lines, tokenize=tokenize),
+        line_tables.count_faults(
+            lines, tokenize=tokenize, splits_into_words=line_tables.counts_words(metric)
+        ),
     ]
 
 

@@ -17,7 +17,11 @@ LENGTHS = (1, 6, 11, 16, 21, 31, 41)
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
 NUMBER = re.compile(r"\d+(?:[.,\u00a0\u202f]\d{3})*(?:[.,]\d+)?")
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
-MAX_REPEATED_WORDS = 4
+# The lengths of sequences whose repetition is a fault. Shorter repetitions are correct:
+# 谢谢 in Chinese, 100100 in any language.
+REPEATED_WORDS = range(1, 5)
+REPEATED_CHARACTERS = range(4, 17)
+CHARACTER_TOKENIZERS = ("zh", "char")
 # Lines that a row names as examples.
 MAX_EXAMPLES = 20
 
@@ -135,6 +139,12 @@ def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
         return str(tokenize(line.rstrip())).split()
 
     return words
+
+
+def counts_words(metric: metrics.Metric) -> bool:
+    """Return whether a metric counts words; if not, it counts characters."""
+    tokenizer = getattr(metric.scorer, "tokenizer", None)
+    return not tokenizer or tokenizer.signature() not in CHARACTER_TOKENIZERS
 
 
 def score_by_length(
@@ -293,13 +303,22 @@ def find_names(line: str) -> collections.Counter[str]:
     return collections.Counter(word for word in later_words if word[0].isupper())
 
 
-def count_faults(lines: Lines, *, tokenize: Tokenizer) -> Table:
+def count_faults(
+    lines: Lines, *, tokenize: Tokenizer, splits_into_words: bool
+) -> Table:
     """Return the numbers of outputs that are empty, copied or repeat themselves.
 
     Only faults that the reference does not have count. An output repeats itself if a
-    sequence of at most `MAX_REPEATED_WORDS` words is there twice in a row. A number is
-    added if neither the source nor the reference has it.
+    sequence of words, of a length in `REPEATED_WORDS`, is there twice in a row. A
+    number is added if neither the source nor the reference has it.
+
+    Args:
+        lines: The lines.
+        tokenize: Splits a line into words.
+        splits_into_words: False if it splits a line into characters: the lengths are
+            `REPEATED_CHARACTERS`.
     """
+    sizes = REPEATED_WORDS if splits_into_words else REPEATED_CHARACTERS
     tests: dict[str, Callable[[str, str, str], bool]] = {
         "empty": lambda source, reference, output: (
             not output.strip() and bool(reference.strip())
@@ -309,7 +328,7 @@ def count_faults(lines: Lines, *, tokenize: Tokenizer) -> Table:
             and _normal(reference) != _normal(source)
         ),
         "repeated words": lambda source, reference, output: (
-            repeats(tokenize(output)) and not repeats(tokenize(reference))
+            repeats(tokenize(output), sizes) and not repeats(tokenize(reference), sizes)
         ),
         "added numbers": lambda source, reference, output: bool(
             find_numbers(output).keys()
@@ -332,15 +351,15 @@ def count_faults(lines: Lines, *, tokenize: Tokenizer) -> Table:
     return Table("faults", "outputs with a fault", "lines", "count", rows)
 
 
-def repeats(words: Sequence[str]) -> bool:
-    """Return whether a word, or a sequence of words, is there twice in a row.
+def repeats(words: Sequence[str], sizes: Iterable[int] = REPEATED_WORDS) -> bool:
+    """Return whether words of a number in `sizes` occur twice in a row.
 
     Punctuation alone does not count.
 
     >>> repeats("a b a b".split()), repeats("a b , ,".split())
     (True, False)
     """
-    for size in range(1, MAX_REPEATED_WORDS + 1):
+    for size in sizes:
         for start in range(len(words) - 2 * size + 1):
             first = words[start : start + size]
             if first == words[start + size : start + 2 * size] and any(

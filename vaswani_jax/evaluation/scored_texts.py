@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from vaswani_jax.core import paths
-from vaswani_jax.data import columns
+from vaswani_jax.data import columns, text_files
 
 SPLITS = ("valid", "test")
 NAME = re.compile(r"[\w.-]+")
@@ -67,6 +67,18 @@ def parse(values: Sequence[str]) -> list[ScoredText]:
     return sets
 
 
+def _stem(file: str) -> str:
+    """Return the name of a file without the endings of compression and of language.
+
+    >>> _stem("2014/news.2014.en.gz"), _stem("news")
+    ('news.2014', 'news')
+    """
+    name = pathlib.Path(file.partition("#")[0]).name
+    for ending in text_files.COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return name.rpartition(".")[0] or name
+
+
 def _parse_value(value: str) -> list[ScoredText]:
     parts = value.split(",")
     if all(part in SPLITS for part in parts):
@@ -78,7 +90,7 @@ def _parse_value(value: str) -> list[ScoredText]:
             f"--split={value} must be valid, test, or two files: SOURCE,REFERENCES or "
             "NAME=SOURCE,REFERENCES"
         )
-    name = name if has_name else pathlib.Path(parts[0]).name.partition(".")[0]
+    name = name if has_name else _stem(parts[0])
     if name in SPLITS:
         raise ValueError(
             f"--split={value}: the name {name!r} means the run's own text; name this "

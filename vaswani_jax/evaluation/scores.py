@@ -89,6 +89,7 @@ def evaluate(
     checkpoint_name: str,
     workdir: files.Directory | None,
     text: tuple[list[str], list[str]] | None = None,
+    must_store: bool = False,
 ) -> Evaluation:
     """Translate a text, score it, and write both into WORKDIR/evaluations.
 
@@ -102,10 +103,12 @@ def evaluate(
         workdir: The run's directory; None for a model in one file, of which nothing is
             written.
         text: The source lines and references of another text, which has no losses.
+        must_store: Whether scores that cannot be stored are an error, not a warning.
 
     Raises:
         ValueError: The translator is an ensemble, or lines of another text lack their
             tag or are no trees.
+        OSError: The scores cannot be stored, with `must_store`.
     """
     settings, checkpoint = translator.config, translator.member.checkpoint
     warn_of_text_form(checkpoint, settings=settings)
@@ -138,15 +141,59 @@ def evaluate(
         uncounted=left_out_counts,
     )
     if workdir and processes.is_main_process():
-        write_evaluation(
-            workdir.path,
-            evaluation,
-            settings=settings,
-            checkpoint=checkpoint,
-            checkpoint_name=checkpoint_name,
-        )
-        workdir.push(folder="evaluations")
+        try:
+            write_evaluation(
+                workdir.path,
+                evaluation,
+                settings=settings,
+                checkpoint=checkpoint,
+                checkpoint_name=checkpoint_name,
+            )
+            workdir.push(folder="evaluations")
+        except OSError as error:
+            if must_store:
+                raise
+            # The directory may be read-only or the disk full; the scores still count.
+            logger.warning(
+                f"the scores of {split} are printed but could not be stored: {error}"
+            )
     return evaluation
+
+
+def check_same_text(
+    translator: Translator,
+    text: tuple[list[str], list[str]],
+    *,
+    split: str,
+    checkpoint_name: str,
+    workdir: files.Directory,
+) -> None:
+    """Refuse to replace the outputs of a different text by those of `evaluate`.
+
+    Raises:
+        ValueError: The record of this name has other source lines or references.
+    """
+    name = evaluation_name(
+        split,
+        checkpoint_name,
+        settings=translator.config,
+        checkpoint=translator.member.checkpoint,
+    )
+    record = workdir.path / "evaluations" / f"{name}.json"
+    try:
+        recorded = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # The record is missing or unreadable.
+    sides = zip(("source", "references"), text, strict=True)
+    if any(
+        # Version 0.2 recorded only the references.
+        side in recorded and recorded[side] != bleu.lines_checksum(lines)
+        for side, lines in sides
+    ):
+        raise ValueError(
+            f"{record} has the scores of a different text {split}: name this one by "
+            "--split=NAME=SOURCE,REFERENCES, or delete that file"
+        )
 
 
 def _losses(
@@ -191,12 +238,14 @@ def score_average(
     directory = workdir.path / "checkpoints"
     steps = average.last_good(directory, count, fetch_again=workdir.pull_again)
     mean = average.average_params(directory, steps)
-    if processes.is_main_process():
+
+    def save() -> None:
         average.save_average(
             workdir.path, mean, settings=settings, vocabulary=data.vocabulary
         )
         workdir.push(folder="averaged")
-    processes.wait_for_all("averaged")
+
+    processes.run_on_main(save, ValueError, OSError)
     logger.info(f"average of the checkpoints {steps}")
     run_record.check_fits(mean, settings=settings, vocabulary=data.vocabulary)
     member = Member(settings.model, mean)
@@ -206,7 +255,12 @@ def score_average(
         logger.info("note: no validation set and no test set: the mean is not scored")
     for split in splits:
         yield evaluate(
-            translator, data, split=split, checkpoint_name="averaged", workdir=workdir
+            translator,
+            data,
+            split=split,
+            checkpoint_name="averaged",
+            workdir=workdir,
+            must_store=True,
         )
 
 
@@ -220,6 +274,28 @@ def file_name(split: str, checkpoint_name: str, *, search: config.SearchConfig) 
     return "-".join([split, checkpoint, beam, alpha])
 
 
+def evaluation_name(
+    split: str,
+    checkpoint_name: str,
+    *,
+    settings: config.Config,
+    checkpoint: store.Checkpoint,
+) -> str:
+    """Return the name of an evaluation's files, without ending.
+
+    It shows the split, the checkpoint, the beam size, the length penalty, and each
+    other setting that affects scores if it differs from the training's.
+    """
+    parts = [file_name(split, checkpoint_name, search=settings.search)]
+    for change in run_record.find_changes(
+        checkpoint.record.get("config", {}), settings
+    ):
+        affects_scores = config.SETTINGS[change.key].affects == "scores"
+        if affects_scores and change.key not in IN_FILE_NAMES:
+            parts.append(f"{change.key.partition('.')[2]}={change.now}")
+    return "-".join(parts)
+
+
 def write_evaluation(
     workdir: pathlib.Path,
     evaluation: Evaluation,
@@ -229,9 +305,6 @@ def write_evaluation(
     checkpoint_name: str,
 ) -> pathlib.Path:
     """Write translations and scores into WORKDIR/evaluations.
-
-    The file's name shows the split, the checkpoint, the beam size, the length penalty,
-    and each other setting that affects scores if it differs from the training's.
 
     Args:
         workdir: The run's directory.
@@ -243,15 +316,9 @@ def write_evaluation(
     Returns:
         The path of the JSON file; the translations lie beside it.
     """
-    search = settings.search
-    parts = [file_name(evaluation.split, checkpoint_name, search=search)]
-    for change in run_record.find_changes(
-        checkpoint.record.get("config", {}), settings
-    ):
-        affects_scores = config.SETTINGS[change.key].affects == "scores"
-        if affects_scores and change.key not in IN_FILE_NAMES:
-            parts.append(f"{change.key.partition('.')[2]}={change.now}")
-    name = "-".join(parts)
+    name = evaluation_name(
+        evaluation.split, checkpoint_name, settings=settings, checkpoint=checkpoint
+    )
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
     text_files.write_lines(folder / f"{name}.txt", evaluation.outputs)
@@ -265,7 +332,7 @@ def write_evaluation(
         "source": bleu.lines_checksum(evaluation.source),
         "references": bleu.lines_checksum(evaluation.references),
         "lines": len(evaluation.outputs),
-        "search": dataclasses.asdict(search),
+        "search": dataclasses.asdict(settings.search),
         "data": dataclasses.asdict(settings.data),
         **evaluation.losses,
         "scores": [dataclasses.asdict(score) for score in evaluation.scores],

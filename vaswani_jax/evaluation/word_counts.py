@@ -7,8 +7,11 @@ import pathlib
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from jaxtyping import Int
 
-from vaswani_jax.data import columns, prepared
+from vaswani_jax.core import languages
+from vaswani_jax.core.config import DataConfig
+from vaswani_jax.data import columns, prepared, token_files, tokenizer
 from vaswani_jax.evaluation.line_tables import Tokenizer
 
 # Lines of the training text in which words are counted.
@@ -39,29 +42,54 @@ def count_file(name: str, *, tokenize: Tokenizer) -> WordCounts:
 
 
 def count_prepared(
-    data: prepared.PreparedData, *, name: str, tokenize: Tokenizer
+    data: prepared.PreparedData,
+    *,
+    name: str,
+    tokenize: Tokenizer,
+    settings: DataConfig,
+    locale: str,
 ) -> WordCounts:
     """Count the target words of a run's training text.
 
-    Of at most `MAX_TRAINING_LINES` lines, evenly spread.
+    Reads at most `MAX_TRAINING_LINES` lines, evenly spread. With several target
+    languages, only those in `locale` count.
 
     Args:
         data: The prepared data of the run.
         name: The name of the run.
         tokenize: Splits a line into words.
+        settings: The settings of the run's data.
+        locale: The target language to count.
     """
-    tokens = data.token_pairs("train").target
-    count = min(len(tokens), MAX_TRAINING_LINES)
-    numbers = np.linspace(0, len(tokens) - 1, count).astype(np.int64)
-    ids, lengths = tokens.joined(numbers)
-    ends = np.cumsum(lengths)
-    lines = (
-        data.vocabulary.decode(ids[end - length : end].tolist())
-        for end, length in zip(ends, lengths, strict=True)
-    )
+    pairs = data.token_pairs("train")
+    count = min(len(pairs.target), MAX_TRAINING_LINES)
+    numbers = np.linspace(0, len(pairs.target) - 1, count).astype(np.int64)
+    lines = _decode(pairs.target, numbers, subwords=data.vocabulary.target)
+    locale_note = ""
+    if tags := languages.locales_by_tag(settings):
+        sources = _decode(pairs.source, numbers, subwords=data.vocabulary.source)
+        lines = [
+            line
+            for source, line in zip(sources, lines, strict=True)
+            if tags.get(languages.find_tag(source, settings) or "") == locale
+        ]
+        locale_note = f" lines in {locale} among {count:,}"
+        count = len(lines)
     total = data.counts["train"]["kept"]
-    origin = f"{count:,} of {total:,} training lines of {name}"
+    origin = f"{count:,}{locale_note} of {total:,} training lines of {name}"
     return WordCounts(_count(lines, tokenize), origin, tokenize)
+
+
+def _decode(
+    tokens: token_files.TokenFile,
+    numbers: Int[np.ndarray, "B"],
+    *,
+    subwords: tokenizer.Tokenizer,
+) -> Iterable[str]:
+    """Yield lines of one side by their numbers."""
+    ids, lengths = tokens.joined(numbers)
+    for end, length in zip(np.cumsum(lengths), lengths, strict=True):
+        yield subwords.decode(ids[end - length : end].tolist())
 
 
 def _count(lines: Iterable[str], tokenize: Tokenizer) -> collections.Counter[str]:

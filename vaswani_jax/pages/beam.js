@@ -233,7 +233,9 @@ function winnerTexts(search) {
   if (second) {
     texts.push(`The second best is ${quoted(second)}: ${quotient(second)}.`);
     if (second.log_prob > winner.log_prob) {
-      texts.push("The second is more probable, but shorter: without the length penalty it would have won.");
+      const isMostProbable = search.finished.every((hypothesis) => hypothesis.log_prob <= second.log_prob);
+      const consequence = isMostProbable ? ": without the length penalty it would have won" : "";
+      texts.push(`The second is more probable, but shorter${consequence}.`);
     }
   }
   const reason = search.stopped.replace(/-(?=\d)/g, "−");
@@ -252,6 +254,7 @@ function greedyText({ positions, finished: [winner] }) {
   const taken = positions[place].find(({ parent }) => parent === lost.parent);
   return (
     `Greedy search would have left this path at position ${place + 1}: there “${isolate(plainText(taken.token))}” ` +
-    `is more probable than “${isolate(plainText(lost.token))}”. The beam kept both.`
+    `is more probable than “${isolate(plainText(lost.token))}”.` +
+    (taken.fate === "dropped" ? "" : " The beam kept both.")
   );
 }

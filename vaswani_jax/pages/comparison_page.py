@@ -47,7 +47,7 @@ def write_comparison(
         text = comparison.format()
     else:
         text = render(comparison)
-        html.check_size(text)
+        html.check_size(text, advice="list fewer lines (--lines)")
     files.write_atomically(path, f"{text.rstrip()}\n")
     return path
 

@@ -80,8 +80,11 @@ def select(translator: Translator, text: Text) -> list[Selected]:
     numbers = np.unique(
         np.linspace(0, max(0, total - 1), min(total, MAX_LINES)).astype(int)
     )
+    try:
+        languages.check_tags(text.sources, data, first_line=1)
+    except ValueError as error:
+        raise ValueError(f"{text.name}: {error}") from None
     sources = [text.sources[number] for number in numbers]
-    languages.check_tags(sources, data, first_line=1)
     source_ids = vocabulary.encode(sources)
     target_ids = vocabulary.encode(
         [text.targets[number] for number in numbers], target=True

@@ -82,8 +82,14 @@ def escaped_json(values: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def check_size(text: str) -> int:
+def check_size(
+    text: str, *, advice: str = "give fewer or shorter sentences, or fewer checkpoints"
+) -> int:
     """Return the bytes of a rendered page.
+
+    Args:
+        text: The page.
+        advice: What makes a page smaller, for the message.
 
     Raises:
         ValueError: They are more than `MAX_BYTES`.
@@ -91,8 +97,7 @@ def check_size(text: str) -> int:
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ValueError(
-            f"the page has {size:,} bytes; a page has at most {MAX_BYTES:,}: "
-            "give fewer or shorter sentences, or fewer checkpoints"
+            f"the page has {size:,} bytes; a page has at most {MAX_BYTES:,}: {advice}"
         )
     return size
 

@@ -68,9 +68,9 @@ class Heads:
 def find_run(runs: Sequence[ScoredRun]) -> ScoredRun | None:
     """Return the run whose heads are shown, if there is one.
 
-    It has an encoder of six layers, reads English sentences, and still has its averaged
-    checkpoint. Of several, one without a flaw comes first, then the one with the best
-    score on its validation set, then the newest.
+    It has an encoder of six layers with several heads, reads English sentences, and
+    still has its averaged checkpoint. Of several, one without a flaw comes first, then
+    the one with the best score on its validation set, then the newest.
     """
     candidates = [run for run in runs if _is_shown(run)]
     return max(
@@ -83,6 +83,7 @@ def _is_shown(run: ScoredRun) -> bool:
     depth = settings.get("model.num_encoder_layers") or settings["model.num_layers"]
     return (
         depth == NUM_LAYERS
+        and settings["model.num_heads"] > 1  # Figure 4 shows two heads.
         and settings["data.source"].startswith(SOURCES)
         and locales.language_code(settings["data.source_locale"]) == "en"
         and (run.record["split"], run.record["checkpoint"]) == ("valid", "averaged")

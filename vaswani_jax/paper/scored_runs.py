@@ -102,7 +102,10 @@ class ScoredRun:
         interval = self.settings["training.checkpoint_every_steps"]
         checkpoints = sorted({*range(interval, steps, interval), steps})
         last = checkpoints[-self.settings["training.average_checkpoints"] :]
-        if (averaged := self.record["averaged"] or [step]) != last:
+        averaged = self.record["averaged"]
+        if (averaged or [step]) != last:
+            if not averaged:
+                return f"a single checkpoint, not the average of {last}"
             return f"the average of the checkpoints {averaged}, not of {last}"
         for start in self.starts:
             if start["init_from"]:

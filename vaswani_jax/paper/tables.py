@@ -209,7 +209,9 @@ def average_seeds(runs: Sequence[ScoredRun]) -> str:
                 score.format_range(),
                 "; ".join(
                     dict.fromkeys(
-                        f"{run.workdir.name}: {run.flaw}" if run.flaw else run.metric
+                        f"{run.workdir.name}: {run.flaw}"
+                        if run.flaw and run.record["checkpoint"] == "averaged"
+                        else run.metric
                         for run in group
                     )
                 ),
