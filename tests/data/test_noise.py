@@ -177,6 +177,11 @@ def test_a_long_line_has_an_error_for_ten_words_begun() -> None:
         assert 1 <= edits(line, changed) <= 3  # 27 words
 
 
+def test_a_line_that_is_too_long_to_train_on_gets_no_typos() -> None:
+    line = "dog " * 200_000
+    assert noise.add_typos(line, random.Random(0), symbols=[]) == line
+
+
 def test_every_kind_of_error_happens_and_the_keys_are_neighbours() -> None:
     changed = {
         noise.add_typo("hello x", random.Random(n), symbols=[]) for n in range(400)

@@ -44,6 +44,37 @@ def test_pairs_that_are_left_out_are_counted_and_logged(text, caplog):
     assert "3 with an empty side" in line
 
 
+def test_a_source_that_is_only_a_tag_is_empty(text):
+    changes = {"data.target_locale": "de,fr", "data.user_symbols": "<2de>,<2fr>"}
+    for split in small_text.SIZES:
+        path = text / f"{split}.en"
+        lines = small_text.read_lines(path)
+        path.write_text("".join(f"<2de> {line}\n" for line in lines))
+    data = small_text.prepare(text, **changes)
+    # As many as without tags.
+    assert data.counts["train"]["empty"] == 3
+    corpus = {"name": "a", "source": "train.en", "target": "train.de", "tag": "<c>"}
+    changes |= {"data.user_symbols": "<2de>,<2fr>,<c>", "data.corpora": [corpus]}
+    changes |= {"data.train_source": "", "data.train_target": ""}
+    tagged = small_text.prepare(text, rebuild=True, **changes)
+    assert tagged.counts["train"]["empty"] == 3
+
+
+def test_unknown_characters_are_counted_in_one_copy(text, caplog):
+    for side in ("en", "de"):
+        with (text / f"train.{side}").open("a") as file:
+            file.write("⚠\n")
+    corpus = {"source": "train.en", "target": "train.de", "noise_punctuation": 0.01}
+    small_text.prepare(
+        text,
+        **{"data.corpora": [{**corpus, "name": "a", "noise_copies": 3}]},
+        **{"data.train_source": "", "data.train_target": ""},
+        **{"data.character_coverage": 0.99, "data.byte_fallback": False},
+    )
+    [message] = [m for m in caplog.messages if m.startswith("source of train")]
+    assert message.startswith("source of train: 1 line has")
+
+
 def test_a_sentence_of_max_length_with_its_end_mark_is_kept(text):
     longest = max(
         max(map(len, small_text.prepare(text).vocabulary.encode([source, target])))

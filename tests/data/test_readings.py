@@ -183,3 +183,10 @@ def test_a_few_hundred_readings_are_found_for_a_small_alphabet():
     assert len(found) < 1500
     assert all(known.issuperset(text) for text in found.values())
     assert not any(known.issuperset(text) for text in found)
+
+
+def test_equivalent_characters_are_read_as_their_nfc_form() -> None:
+    known = frozenset("α\u03ac\u1f71 ")  # Two of them are canonically equal.
+    assert readings.find_readings(known.__contains__)["α\u0301"] == "\u03ac"
+    characters = readings._readable_characters()
+    assert list(characters) == sorted(characters)  # In every process.

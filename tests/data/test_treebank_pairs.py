@@ -75,3 +75,17 @@ def test_no_file_may_be_in_two_splits(data, key):
     data = dataclasses.replace(data, **{key: "03/b.mrg"})
     with pytest.raises(ValueError, match=f"config.data.{key} and config.data.train"):
         sources.prepare(data)
+
+
+def test_trees_in_a_folder_of_any_name_come_from_a_store(
+    data, tmp_path, tmp_path_factory, monkeypatch
+):
+    # Prepared data, which counts once it has its manifest, has a folder of this name.
+    (tmp_path / "02").rename(tmp_path / "data")
+    mirrors = tmp_path_factory.mktemp("mirrors")
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(mirrors))
+    stored = dataclasses.replace(
+        data, text_directory=f"file://{tmp_path}", train_trees="data"
+    )
+    [(words, _)] = sources.pairs(stored, "train", seed=1)
+    assert words == "Bread is"

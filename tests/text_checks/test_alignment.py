@@ -1,5 +1,6 @@
 """Blocks whose sides do not belong together are suspected, and no others."""
 
+import dataclasses
 import pathlib
 import random
 
@@ -71,6 +72,22 @@ def test_a_text_that_is_wrong_throughout_is_suspected_as_a_whole() -> None:
         (pair[0], other[1]) for pair, other in zip(pairs[1:], pairs, strict=False)
     ]
     assert judged(shifted).parts == [alignment.Part(1, 899, 1)]
+
+
+def test_the_share_of_a_large_text_is_that_of_the_blocks_that_are_read() -> None:
+    pairs = shift_targets(texts.clean("de")["train"], begin=300, end=600, by=1)
+    blocks = texts.blocks(pairs)
+    # As of a text of which every tenth block is read.
+    sampled = []
+    for block in blocks:
+        skipped = 9 * block.number * alignment.BLOCK_PAIRS
+        lines = [(number + skipped, pair) for number, pair in block.lines]
+        sampled.append(
+            dataclasses.replace(block, number=10 * block.number, lines=lines)
+        )
+    share = alignment.judge(blocks).share
+    assert share == pytest.approx(1 / 3)
+    assert alignment.judge(sampled).share == pytest.approx(share)
 
 
 def test_too_little_text_is_not_judged() -> None:

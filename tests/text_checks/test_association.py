@@ -74,3 +74,9 @@ def test_texts_without_words_are_no_error() -> None:
     assert not association.scores(
         associations, weights, source=(source, rows), target=(target, rows)
     ).any()
+
+
+def test_a_very_long_number_is_read_without_leading_zeros() -> None:
+    assert association.stem("0" * 9000 + "7") == "7"
+    assert association.stem("٣" * 9000) == "3" * 9000
+    assert association.stem("000") == "0"

@@ -399,3 +399,20 @@ def test_of_prepared_data_only_the_first_copy_is_checked(
     assert report.texts["train"]["pairs"] == 400 + 3 * 500
     assert {f.kind for f in report.findings} == {"prepared"}
     assert any("may have several copies" in note for note in report.notes)
+
+
+def test_a_workdir_may_begin_at_home_but_not_at_a_url(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vaswani_jax.data import prepared
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    texts.write(tmp_path, texts.splits())
+    run = of_files(tmp_path, vocab_size=400)
+    prepared.open_or_prepare(run, tmp_path / "run/data", rebuild=False)
+    report = vaswani_jax.check_data(run, workdir="~/run")
+    assert report.texts["train"]["tokens"]["source"]["per_word"] > 1
+    with pytest.raises(
+        ValueError, match="workdir=s3://b/run must be a local directory"
+    ):
+        vaswani_jax.check_data(run, workdir="s3://b/run")

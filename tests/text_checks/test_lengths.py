@@ -1,13 +1,14 @@
 """Sizes and lengths of a text."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
 
 from tests import settings
 from tests.text_checks import texts
-from vaswani_jax.core import types
+from vaswani_jax.core import languages, types
 from vaswani_jax.text_checks import lengths
 from vaswani_jax.text_checks.sample import Pair
 
@@ -74,3 +75,13 @@ def test_pairs_of_odd_lengths_are_found() -> None:
     # A language may be shorter throughout.
     shorter = [(pair[0], pair[1][:6]) for pair in pairs]
     assert lengths.find_odd_ratios(texts.blocks(shorter), split="train") == []
+
+
+def test_a_source_that_is_only_a_tag_is_empty() -> None:
+    configured = settings.small_settings(**settings.TWO_TARGETS).data
+    tag = languages.tag(languages.target_locales(configured)[0])
+    counted = lengths.Lengths(
+        is_empty_source=functools.partial(languages.is_empty, data=configured)
+    )
+    counted.add([(tag, "a"), (f"{tag} \u3000", "a"), (f"{tag} b", "a")], max_words=9)
+    assert counted.num_empty == 2

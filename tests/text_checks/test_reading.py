@@ -7,6 +7,7 @@ import pytest
 import vaswani_jax
 from tests import settings
 from vaswani_jax.core import types
+from vaswani_jax.data import prepared
 from vaswani_jax.data.training_text import TrainingText
 from vaswani_jax.text_checks import reading
 
@@ -83,3 +84,24 @@ def test_errors_name_the_corpus_as_those_of_prepare_do(
     with pytest.raises(errors) as prepared:
         TrainingText(own.data, seed=0).count()
     assert str(checked.value) == str(prepared.value)
+
+
+def test_trees_that_are_gone_are_read_from_the_prepared_data(
+    tmp_path: pathlib.Path,
+) -> None:
+    trees = ["(S (NP (PRP I)) (VP (VBP go)))", "(S (VP (VB run)))"]
+    for name in ("trees", "valid"):
+        (tmp_path / name).write_text("".join(f"{tree}\n" for tree in trees))
+    values = settings.TREEBANK | {
+        "data.text_directory": str(tmp_path),
+        "data.valid_trees": "valid",
+        "data.vocab_size": 20,
+    }
+    configured = settings.small_settings(**values)
+    workdir = tmp_path / "run"
+    prepared.open_or_prepare(configured, workdir / "data", rebuild=False)
+    (tmp_path / "trees").unlink()
+    texts = reading.find(configured, workdir)
+    [text] = [text for text in texts.all if text.split == "train"]
+    assert "prepared" in " ".join(texts.notes)
+    assert list(text.read()) == [("I go", trees[0]), ("run", trees[1])]

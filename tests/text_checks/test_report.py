@@ -60,6 +60,14 @@ def test_text_has_measures_findings_and_what_mends_them() -> None:
     ]
 
 
+def test_a_text_without_pairs_has_no_lengths() -> None:
+    segmentation = {"per_word": 0.0, "per_character": 0.0, "unknown": 0.0, "bytes": 0.0}
+    none = {"characters": {}, "words": {}, "agreement": None}
+    tokens = {"tokens": {"source": segmentation, "target": segmentation}}
+    text = DataReport({"train": TEXT | none | tokens}, [], []).describe()
+    assert "source tokens" not in text and "source: 0.00 tokens a word" in text
+
+
 def test_json_has_all_of_it() -> None:
     report = DataReport({"train news": TEXT}, [FINDING], ["no"])
     record = json.loads(json.dumps(report.to_dict()))

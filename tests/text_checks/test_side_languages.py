@@ -5,6 +5,7 @@ import random
 import pytest
 
 from tests.text_checks import texts
+from vaswani_jax.data import language_identification
 from vaswani_jax.text_checks import side_languages
 from vaswani_jax.text_checks.sample import Pair
 
@@ -77,3 +78,21 @@ def test_short_lines_are_read_together() -> None:
     [finding] = find(pairs, ("en", "fr"))
     assert "of the target text seems to be in de" in finding.message
     assert "--config.data.target_locale=de" in finding.remedies[0]
+
+
+def test_of_a_very_long_line_the_beginning_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("py3langid")
+    longest = 0
+    probabilities = language_identification.probabilities
+
+    def note(lines: list[str]) -> list[dict[str, float]]:
+        nonlocal longest
+        longest = max(longest, *map(len, lines))
+        return probabilities(lines)
+
+    monkeypatch.setattr(language_identification, "probabilities", note)
+    long_pair = (GERMAN[0][0] * 20_000, GERMAN[0][1] * 20_000)
+    assert find([*GERMAN, long_pair], EN_DE) == []
+    assert 0 < longest < 20_000

@@ -50,6 +50,12 @@ def remove_tag(line: str, data: DataConfig) -> str:
     return split_code(line)[1]
 
 
+def is_empty(line: str, data: DataConfig) -> bool:
+    """Return whether a source line has no text besides its tag or language code."""
+    text = line.replace("\0", " ")
+    return not (remove_tag(text, data) if text.strip() else text).strip()
+
+
 def split_code(line: str) -> tuple[str, str]:
     """Return the language code that a line begins with, or "", and the rest.
 

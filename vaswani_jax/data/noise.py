@@ -18,6 +18,7 @@ from vaswani_jax.core.corpora import Corpus
 Pair = tuple[str, str]
 # A line with typing errors has one for every ten words, rounded up.
 WORDS_PER_TYPO = 10
+MAX_CHARACTERS_WITH_TYPOS = 10_000
 # Rows of keyboards: QWERTY, the Russian and the Greek one.
 KEYBOARDS = (
     ("qwertyuiop", "asdfghjkl", "zxcvbnm"),
@@ -99,7 +100,7 @@ def add_noise(
         locales_of_sides = data.source_locale, languages.line_locale(source, data)
         code, source = languages.split_code(source)
         if draws[0] < noise.punctuation:
-            source, target = remove_end_mark(source, target)
+            source, target = remove_end_mark(source, target, symbols=symbols)
         if draws[1] < noise.typos:
             source = add_typos(source, random.Random(digest), symbols=symbols)
         write = None
@@ -139,15 +140,21 @@ def write_as_title(text: str, *, symbols: Sequence[str], locale: str) -> str:
     return _between_symbols(text, symbols, write)
 
 
-def remove_end_mark(source: str, target: str) -> Pair:
+def remove_end_mark(source: str, target: str, *, symbols: Sequence[str] = ()) -> Pair:
     """Return both sides without their final mark, if both marks are of one kind.
+
+    If a side ends with one of `symbols`, both stay as they are.
 
     >>> remove_end_mark("How are you?", "你好吗？")
     ('How are you', '你好吗')
     >>> remove_end_mark("Hi!", "Guten Tag.")
     ('Hi!', 'Guten Tag.')
+    >>> remove_end_mark("Dear :name:", "Liebe :name:", symbols=[":name:"])
+    ('Dear :name:', 'Liebe :name:')
     """
     sides = source.rstrip(), target.rstrip()
+    if any(side.endswith(tuple(symbols)) for side in sides):
+        return source, target
     shorter = [side[:-1].rstrip() for side in sides]
     has_one_mark = all(side and side[-1] not in ALL_END_MARKS for side in shorter)
     if has_one_mark and any(
@@ -160,9 +167,14 @@ def remove_end_mark(source: str, target: str) -> Pair:
 def add_typos(text: str, generator: random.Random, *, symbols: Sequence[str]) -> str:
     """Return a text with a typing error for every ten words, rounded up.
 
+    A text of more than `MAX_CHARACTERS_WITH_TYPOS` characters stays unchanged: the time
+    grows with the square of its length, and training leaves such a text out.
+
     >>> add_typos("a small dog", random.Random(1), symbols=[])
     'a small ddog'
     """
+    if len(text) > MAX_CHARACTERS_WITH_TYPOS:
+        return text
     for _ in range(-(-len(text.split()) // WORDS_PER_TYPO)):
         text = add_typo(text, generator, symbols=symbols)
     return text

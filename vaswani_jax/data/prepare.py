@@ -13,7 +13,7 @@ from typing import Any
 
 import tqdm
 
-from vaswani_jax.core import config, data_config, data_rules, files
+from vaswani_jax.core import config, data_config, data_rules, files, languages
 from vaswani_jax.data import sources, text_files, token_files, training_text
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
@@ -114,7 +114,10 @@ def prepare(
             total,
             [
                 functools.partial(
-                    training.pairs, number, copy=copy, watch=overlap.watch
+                    training.pairs,
+                    number,
+                    copy=copy,
+                    watch=overlap.watch if copy == 0 else None,
                 )
                 for copy in range(part.num_copies)
             ],
@@ -333,6 +336,7 @@ def _tokenise(
     """
     dropout = data.subword_dropout if split == "train" else 0.0
     unknown = {side: UnknownCharacters(vocabulary) for side in ("source", "target")}
+    has_tags = bool(languages.locales_by_tag(data))
     counts_of_texts = []
     # Of all texts: it decides which merges BPE-dropout leaves out.
     chunk_number = 0
@@ -356,9 +360,11 @@ def _tokenise(
             pairs = _progress(copies, f"tokenising {text.title}", total=total)
             counts = {"kept": 0, "empty": 0, "too_long": 0}
             for number, lines in enumerate(_chunks(pairs)):
-                if number * CHUNK_LINES < text.num_pairs:  # Later ones repeat the text.
-                    unknown["source"].count(lines[0], verbatim=True)
-                    unknown["target"].count(lines[1], target=True)
+                # Later lines repeat the text.
+                num_unrepeated = max(0, text.num_pairs - number * CHUNK_LINES)
+                if num_unrepeated:
+                    unknown["source"].count(lines[0][:num_unrepeated], verbatim=True)
+                    unknown["target"].count(lines[1][:num_unrepeated], target=True)
                 sides = [
                     vocabulary.encode(
                         side_lines,
@@ -369,6 +375,11 @@ def _tokenise(
                     )
                     for side, side_lines in enumerate(lines)
                 ]
+                if has_tags:
+                    sides[0] = [
+                        [] if languages.is_empty(line, data) else ids
+                        for line, ids in zip(lines[0], sides[0], strict=True)
+                    ]
                 usable = _usable(
                     zip(*sides, strict=True), max_length=data.max_length, counts=counts
                 )

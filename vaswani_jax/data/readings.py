@@ -81,7 +81,8 @@ def find_readings(is_known: Callable[[str], bool]) -> dict[str, str]:
         elif not unicodedata.is_normalized("NFD", character):
             for sequence in _equivalent_sequences(character):
                 if not all(map(is_known, sequence)):
-                    readings[sequence] = character
+                    # The first of equivalent characters is the NFC form.
+                    readings.setdefault(sequence, character)
     unknown_joiners = [joiner for joiner in JOINERS if not is_known(joiner)]
     for letter in map(chr, _LETTERS_THAT_NEVER_JOIN if unknown_joiners else ()):
         if is_known(letter):
@@ -100,7 +101,7 @@ def _readable_characters() -> tuple[str, ...]:
         or character.isspace()
         or ord(character) in _HANGUL_SYLLABLES
     ]
-    return tuple({*characters, *INVISIBLE, *TYPOGRAPHIC} - {" "})
+    return tuple(sorted({*characters, *INVISIBLE, *TYPOGRAPHIC} - {" "}))
 
 
 def _spell(character: str, is_known: Callable[[str], bool]) -> str | None:

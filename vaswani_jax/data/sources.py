@@ -249,7 +249,9 @@ def read_sides(data: config.DataConfig, source: Side, target: Side) -> Pairs:
 
 def _local(data: config.DataConfig) -> config.DataConfig:
     """Return the settings with a directory of text on this machine."""
-    directory = remote.open_directory(data.text_directory).pull()
+    # Pull by pattern: without one, a folder of texts named `data` counts as prepared
+    # data.
+    directory = remote.open_directory(data.text_directory).pull(file_names=["**/*"])
     return dataclasses.replace(data, text_directory=str(directory))
 
 

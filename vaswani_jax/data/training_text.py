@@ -255,7 +255,7 @@ def _tagged(text: sources.Pairs, part: Part) -> sources.Pairs:
         yield from text
         return
     for source, target in text:
-        is_empty = not source.strip("\0 \t")
+        is_empty = languages.is_empty(source, part.data)
         yield (
             (source if is_empty else languages.add_tag(source, tag, part.data)),
             target,

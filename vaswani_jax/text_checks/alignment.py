@@ -82,7 +82,7 @@ class Alignment:
             few pairs to judge them.
         num_pairs: How many pairs were judged.
         parts: Lines that are suspected.
-        share: The share of the text's lines that are suspected.
+        share: The share of the judged blocks' lines that are suspected.
     """
 
     agreement: float | None
@@ -121,9 +121,14 @@ def judge(blocks: Sequence[Block]) -> Alignment:
             # Between parts of one shift, lines repeat each other too much to tell.
             first_line = parts.pop().first_line
         parts.append(Part(first_line, last_lines[last], shift))
-    num_suspected = sum(part.last_line - part.first_line + 1 for part in parts)
-    share = num_suspected / blocks[-1].last_line
-    return Alignment(agreement, len(lines), parts, share)
+    # Only some blocks of a large text are read: the share refers to them.
+    line_numbers = np.array([number for number, _ in numbered(blocks)])
+    is_inside = np.zeros(len(line_numbers), bool)
+    for part in parts:
+        is_inside |= (part.first_line <= line_numbers) & (
+            line_numbers <= part.last_line
+        )
+    return Alignment(agreement, len(lines), parts, float(is_inside.mean()))
 
 
 def find(alignment: Alignment, blocks: Sequence[Block], *, split: str) -> list[Finding]:

@@ -54,7 +54,9 @@ def stem(word: str) -> str:
     ('oste', 'oste', '3', '2019')
     """
     if word.isdecimal():
-        return str(int(word))
+        # int() refuses very long numbers.
+        digits = "".join(str(unicodedata.decimal(digit)) for digit in word)
+        return digits.lstrip("0") or "0"
     plain = "".join(
         character
         for character in unicodedata.normalize("NFKD", word.casefold())

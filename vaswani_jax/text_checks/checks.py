@@ -5,13 +5,14 @@ are spread over the text (`sample`), at all of it up to 200,000 pairs.
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.core import config, data_config, languages, types
+from vaswani_jax.core import config, data_config, languages, paths, types
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.text_checks import (
     alignment,
@@ -64,9 +65,15 @@ def check_data(
     Raises:
         OSError: A text is missing or cannot be read.
         ValueError: A text breaks a rule of its format, or prepared data is damaged. The
-            message has the file and the rule, and the line if there is one.
+            message has the file and the rule, and the line if there is one. The same
+            error is raised if the workdir is a URL.
     """
-    texts = reading.find(settings, pathlib.Path(workdir) if workdir else None)
+    name = paths.expand_home(os.fspath(workdir))
+    if "://" in name:
+        raise ValueError(
+            f"workdir={name} must be a local directory: use `vaswani check` for a URL"
+        )
+    texts = reading.find(settings, pathlib.Path(name) if name else None)
     held_out = {
         text.split: list(itertools.islice(text.read(), MAX_HELD_OUT))
         for text in texts.all
@@ -144,8 +151,10 @@ class _TextCheck:
         """
         pairs = self.text.read()
         sample = Sample(max_blocks=MAX_BLOCKS)
-        has_trees = self._data.source == "treebank"
-        counted_lengths = lengths.Lengths(has_trees=has_trees)
+        counted_lengths = lengths.Lengths(
+            has_trees=self._data.source == "treebank",
+            is_empty_source=functools.partial(languages.is_empty, data=self._data),
+        )
         counted_duplicates = duplicates.Duplicates()
         first_line = 1
         while chunk := list(itertools.islice(pairs, CHUNK)):

@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,14 +45,21 @@ class Distribution:
 class Lengths:
     """Counts pairs, empty sides, characters and words, chunk by chunk."""
 
-    def __init__(self, *, has_trees: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        has_trees: bool = False,
+        is_empty_source: Callable[[str], bool] = lambda line: not line.strip(),
+    ) -> None:
         """Start with no pair.
 
         Args:
             has_trees: True if the targets are trees: their symbols are no words, so
                 the sources alone tell what is too long.
+            is_empty_source: Returns True for a source line without text.
         """
         self._has_trees = has_trees
+        self._is_empty_source = is_empty_source
         self.num_pairs = self.num_empty = self.num_too_long = 0
         self.characters = {side: Distribution() for side in types.SIDES}
         self.words = {side: Distribution() for side in types.SIDES}
@@ -66,7 +73,7 @@ class Lengths:
             max_words: A line of more words is certainly too long.
         """
         for number, pair in enumerate(pairs, start=self.num_pairs + 1):
-            if not (pair[0].strip() and pair[1].strip()):
+            if self._is_empty_source(pair[0]) or not pair[1].strip():
                 self.num_empty += 1
                 if len(self._examples) < findings.NUM_EXAMPLES:
                     self._examples.append(findings.pair_example(number, *pair))

@@ -10,6 +10,7 @@ import numpy as np
 
 from vaswani_jax.core import config
 from vaswani_jax.data import (
+    linearization,
     manifest,
     prepared,
     sources,
@@ -18,6 +19,7 @@ from vaswani_jax.data import (
     training_text,
 )
 from vaswani_jax.data.vocabulary import Vocabulary
+from vaswani_jax.data.word_subwords import split_words
 from vaswani_jax.text_checks.findings import Finding, Severity
 from vaswani_jax.text_checks.sample import Pair
 
@@ -281,6 +283,10 @@ def _decode(
             parts = np.split(ids, np.cumsum(lengths)[:-1])
             lines.append([side_subwords.decode(part.tolist()) for part in parts])
         for source, target in zip(*lines, strict=True):
+            if vocabulary.is_trees:
+                words = split_words(source)
+                yield source, str(linearization.build_tree(target.split(), words))
+                continue
             yield (source.replace(f"{tag} ", "", 1) if tag else source), target
 
 

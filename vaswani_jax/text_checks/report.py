@@ -88,7 +88,7 @@ def _describe_text(name: str, text: Mapping[str, Any]) -> str:
         lines += [
             _line(f"{side} {unit}", _describe_lengths(lengths))
             for side, lengths in text.get(unit, {}).items()
-            if lengths
+            if "mean" in lengths  # Without pairs there is no mean.
         ]
     if "tokens" in text:
         lines.append(

@@ -174,4 +174,4 @@ def _find_bad_fit(
 def _learn_again(data: config.DataConfig) -> list[str]:
     if not data.vocabulary:
         return []
-    return ["--config.data.vocabulary= learns one from this text"]
+    return ["--config.data.vocabulary= with --rebuild_data learns one from this text"]

@@ -87,7 +87,10 @@ def identify(
     expected, opposite = map(
         language_identification.language_of, (locale, other_locale)
     )
-    texts = [line for _, line in spread(lines, MAX_GROUPS * LINES_PER_GROUP)]
+    texts = [
+        line[: language_identification.NUM_CHARACTERS]
+        for _, line in spread(lines, MAX_GROUPS * LINES_PER_GROUP)
+    ]
     groups = [
         " ".join(texts[begin : begin + LINES_PER_GROUP])
         for begin in range(0, len(texts), LINES_PER_GROUP)
