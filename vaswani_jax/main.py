@@ -9,6 +9,7 @@ the validation and the test set. The same command resumes a run that was interru
 """
 
 import logging
+import os
 import sys
 
 from absl import flags
@@ -16,7 +17,7 @@ from absl import flags
 from vaswani_jax import trainer
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import processes, seeds
+from vaswani_jax.core import errors, processes, seeds
 from vaswani_jax.evaluation import scores
 from vaswani_jax.training import divergence, preemption
 
@@ -85,8 +86,18 @@ def _print_scores_of_seed(seed: int, evaluation: scores.Evaluation) -> None:
 
 
 def _print(text: str) -> None:
-    if processes.is_main_process():
+    """Print scores; training continues if the reader is gone or the disk is full."""
+    if not processes.is_main_process():
+        return
+    try:
         print(text, flush=True)
+    except OSError as error:
+        logger.warning(
+            f"cannot write to standard output ({errors.first_line(error)}); "
+            f"{WORKDIR.value} has the scores"
+        )
+        # Otherwise the flush at exit would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 PROGRAM = program.Program(

@@ -236,8 +236,9 @@ def check_seeds_directory(name: str) -> None:
 
     Raises:
         ValueError: The directory holds one run, or its name is invalid.
+        OSError: It is on a store that cannot be read.
     """
-    workdir = remote.open_workdir(name).path
+    workdir = remote.open_workdir(name).pull(file_names=seeds.RECORDS)
     if (workdir / "config.json").exists() or select.has_checkpoints(workdir):
         raise ValueError(f"{name} holds one run; several seeds need another directory")
 
@@ -263,7 +264,7 @@ def _train(
     parallel.disable_async_dispatch()
     tpu_flags.set_defaults(os.environ)
     directory = remote.open_workdir(os.fspath(workdir))
-    seeds.refuse_seeds_directory(directory.path)
+    seeds.refuse_seeds_directory(directory.pull(file_names=seeds.RECORDS))
     step.check_settings(config)
     loggers.require(config)
     with contextlib.ExitStack() as stack:
@@ -317,8 +318,8 @@ def _train(
             raise
         if processes.is_main_process():
             _draw_curves(os.fspath(workdir), directory.path)
-            directory.push()
-        else:
+        processes.run_on_main(directory.push, ValueError, OSError)
+        if not processes.is_main_process():
             directory.pull()
         evaluations = []
         for evaluation in scores.score_average(config, data, workdir=directory):

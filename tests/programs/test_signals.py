@@ -183,6 +183,22 @@ def test_a_reader_that_is_gone_costs_nothing(tmp_path: pathlib.Path) -> None:
     assert 12 <= saved_at(workdir) < 60
 
 
+def test_training_continues_if_standard_output_is_closed(
+    tmp_path: pathlib.Path,
+) -> None:
+    workdir = tmp_path / "run"
+    with long_runs.running(workdir, "--config.training.num_steps=12") as process:
+        long_runs.wait_for_step(workdir, 1)
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        log = process.stderr.read().decode()
+        assert process.wait(timeout=300) == 0, log
+    assert log.count("cannot write to standard output") == 1
+    # Of both sets.
+    scored = {path.name.partition("-")[0] for path in workdir.glob("evaluations/*")}
+    assert scored == {"valid", "test"}
+
+
 def test_a_second_run_in_a_workdir_is_refused_while_the_first_lives(
     tmp_path: pathlib.Path,
 ) -> None:

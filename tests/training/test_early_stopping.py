@@ -17,7 +17,7 @@ from tests import settings
 from tests.checkpoints import damages
 from tests.training.small_runs import OVERRIDES, read_metrics, train
 from vaswani_jax.checkpoints import store
-from vaswani_jax.core import files
+from vaswani_jax.core import config, files
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import validation
 from vaswani_jax.training import early_stopping, loop, preemption
@@ -188,6 +188,20 @@ def test_a_score_of_another_tokeniser_is_not_compared() -> None:
     by_loss = settings.small_settings(**{"training.best_metric": "loss"})
     losses = [early_stopping.Criterion(by_loss, "text", name) for name in ("13a", "zh")]
     assert losses[0].is_comparable(losses[1].describe())
+
+
+@pytest.mark.parametrize("metric", ["bleu", "f1", "loss"])
+def test_a_score_of_another_search_is_not_compared(metric: str) -> None:
+    changes = settings.TREEBANK if metric == "f1" else {}
+    changes = {**changes, "training.best_metric": metric}
+    greedy, wide = (
+        settings.small_settings(**changes, **{"search.beam_size": size})
+        for size in (1, 4)
+    )
+    recorded = early_stopping.Criterion(greedy, "text", "13a").describe()
+    record = {**recorded, "config": config.to_dict(greedy)}
+    is_comparable = early_stopping.Criterion(wide, "text", "13a").is_comparable(record)
+    assert is_comparable == (metric == "loss")
 
 
 def stopped_at(step: int, evaluator: Evaluator) -> Evaluator:

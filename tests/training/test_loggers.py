@@ -1,5 +1,6 @@
 """What Weights & Biases, MLflow and trackio get; stand-ins take their places."""
 
+import contextlib
 import importlib.machinery
 import pathlib
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import config, training_config
-from vaswani_jax.training import loggers
+from vaswani_jax.training import loggers, preemption
 
 
 @pytest.fixture(params=training_config.LOGGERS)
@@ -101,3 +102,25 @@ def test_a_logger_that_cannot_be_opened_is_refused_in_one_line(
         f"config.training.loggers={package.__name__} cannot be opened (RuntimeError: "
         "no API key: log in first): check its environment variables, or leave it out"
     )
+
+
+@pytest.mark.parametrize("error", [None, preemption.Stopped(15, 3), KeyError("a")])
+def test_a_logger_that_cannot_be_closed_hides_no_outcome(
+    tmp_path: pathlib.Path,
+    package: Any,
+    error: Exception | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    end = package.init.return_value.finish
+    if package.__name__ == "mlflow":
+        end = package.end_run
+    end.side_effect = ConnectionError("no server")
+    expected = pytest.raises(type(error)) if error else contextlib.nullcontext()
+    with expected, loggers.open_loggers(settings_of(package), tmp_path):
+        if error:
+            raise error
+    [message] = caplog.messages
+    assert f"loggers={package.__name__} could not be closed: Conn" in message
+    if package.__name__ == "mlflow":
+        status = {"Stopped": ("KILLED",), "KeyError": ("FAILED",)}
+        assert end.call_args.args == status.get(type(error).__name__, ())

@@ -330,3 +330,29 @@ def test_time_left_is_hours_minutes_seconds(
     written.progress(1, VALUES)
     written.close()
     assert log_lines.messages[0].endswith(f"left {left}")
+
+
+def test_elapsed_time_counts_once_when_the_log_is_reopened(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    written = opened(tmp_path)
+    clock.seconds += 100
+    written.metrics(1, {"train/loss": 9.0})
+    written.open(1)  # As after a bad batch.
+    clock.seconds += 50
+    written.metrics(2, {"train/loss": 8.0})
+    written.close()
+    elapsed = [row["time/elapsed_seconds"] for row in rows(tmp_path)]
+    assert elapsed == [100.0, 150.0]
+
+
+def test_the_record_that_opens_the_file_again_is_the_latest(
+    tmp_path: pathlib.Path,
+) -> None:
+    written = opened(tmp_path)
+    written.metrics(1, {"valid/loss": 9.0})
+    fill_disk(tmp_path / "metrics.jsonl")
+    written.metrics(2, {"valid/loss": 8.0})
+    written.metrics(3, {"valid/loss": 7.0, "valid/bleu": 5.0})
+    assert written.latest == {"valid/loss": 7.0, "valid/bleu": 5.0}
+    written.close()

@@ -7,6 +7,8 @@ import pathlib
 import re
 
 NAME = re.compile(r"seed-(\d+)")
+# The files that distinguish a run from a directory of several runs.
+RECORDS = ("config.json", "seed-*/config.json")
 # `--seeds` is a number of seeds; a larger one is a seed by mistake.
 MAX_SEEDS = 100
 MAX_SEED = 2**32 - 1  # JAX's keys lose the rest.

@@ -73,7 +73,7 @@ class TrainingConfig:
         changeable=True,
     )
     accumulate_steps: str = setting(
-        "Parts that a batch is computed in; auto for as few as memory allows.",
+        "Parts that a batch is computed in; auto doubles them until memory suffices.",
         values="auto or a positive number",
         changeable=True,
         incidental=True,

@@ -72,7 +72,8 @@ class Criterion:
             record.get("valid_text") == self.valid_text
             # A record without a metric holds BLEU.
             and record.get("score_of", "bleu") == metric
-            and not (metric == "bleu" and (scores_changed or tokenizer_changed))
+            and not (metric != "loss" and scores_changed)
+            and not (metric == "bleu" and tokenizer_changed)
         )
 
 
@@ -176,6 +177,8 @@ def update_best(
         best.saved_score = score
     except store.NotWrittenError as error:
         logger.warning(f"{error}; training continues without it")
+        if not store.steps(directory):  # It was deleted before the write failed.
+            best.saved_score = -math.inf
 
 
 def replace_best(

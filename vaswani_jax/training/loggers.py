@@ -5,6 +5,7 @@ server is, and who you are. A run that resumes continues its records there.
 """
 
 import contextlib
+import functools
 import importlib.util
 import json
 import logging
@@ -14,8 +15,10 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from vaswani_jax.core import config, extras, files, training_config, types
+from vaswani_jax.training.preemption import Stopped
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +64,8 @@ def open_loggers(
         for name in names:
             try:
                 with contextlib.redirect_stdout(sys.stderr):  # Scores go to stdout.
-                    metrics_logger = stack.enter_context(OPEN[name](settings, workdir))
+                    context = OPEN[name](settings, workdir)
+                    metrics_logger = context.__enter__()
             except Exception as error:  # Each package raises its own kinds.
                 reason = " ".join(str(error).split())[:300]
                 raise ValueError(
@@ -69,8 +73,20 @@ def open_loggers(
                     f"({type(error).__name__}: {reason}): check its environment "
                     "variables, or leave it out"
                 ) from error
+            stack.push(functools.partial(_close, context, name))
             metrics_loggers.append(metrics_logger)
         yield metrics_loggers
+
+
+def _close(context: LoggerContext, name: str, *exception: Any) -> None:
+    """Close a logger; a failure is only a warning, so that it hides no exception."""
+    try:
+        context.__exit__(*exception)
+    except Exception as error:  # Each package raises its own kinds.
+        if error is not exception[1]:
+            logger.warning(
+                f"config.training.loggers={name} could not be closed: {error!r}"
+            )
 
 
 @contextlib.contextmanager
@@ -117,8 +133,9 @@ def _mlflow(
             {re.sub(r"\[(.*)\]", r".\1", name): v for name, v in values.items()},
             step=step,
         )
-    except BaseException:
-        mlflow.end_run("FAILED")
+    except BaseException as error:
+        is_stopped = isinstance(error, Stopped | KeyboardInterrupt)
+        mlflow.end_run("KILLED" if is_stopped else "FAILED")
         raise
     mlflow.end_run()
 

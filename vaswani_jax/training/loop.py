@@ -108,8 +108,12 @@ def train(
         loggers=loggers,
     )
     with contextlib.closing(log), SignalWatch() as signals:
-        log.open(resumed.progress.step, is_evaluated=resumed.progress.is_evaluated)
-        _record_start(run, resumed, init_from=init_from)
+
+        def begin() -> None:
+            log.open(resumed.progress.step, is_evaluated=resumed.progress.is_evaluated)
+            _record_start(run, resumed, init_from=init_from)
+
+        processes.run_on_main(begin, ValueError, OSError)
         _log_start(run, batches, resumed=resumed, init_from=init_from)
         for epoch in training_batches.epoch_shares(
             settings.data, pairs, batches, corpus_sizes=corpus_sizes
@@ -128,6 +132,9 @@ def train(
         state = step.place_on_devices(settings, resumed.state)
         del resumed
         loop.train(state)
+        # A signal may come while the last checkpoint is written.
+        if signals.signal_number and processes.num_processes() == 1:
+            raise Stopped(signals.signal_number, loop.progress.step)
     return loop.outcome()
 
 
@@ -381,8 +388,6 @@ def batch_index(step: int, skipped_batches: Sequence[int]) -> int:
 
 
 def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -> None:
-    if not processes.is_main_process():
-        return
     # A smaller `keep_checkpoints` makes room on a full disk.
     store.prune(
         run.checkpoints,

@@ -53,7 +53,7 @@ class MetricsLog:
         self._num_steps = num_steps
         self._first_step = first_step
         self._start_time = time.monotonic()
-        self._elapsed_before = 0.0
+        self._elapsed_before: float | None = None  # Known when the file is read.
         self._has_warned = False
         self._workdir = workdir
         self._loggers = list(loggers)
@@ -93,8 +93,8 @@ class MetricsLog:
             ]
             lines = [json.dumps(record) for record in records]
         files.write_atomically(path, "".join(f"{line}\n" for line in lines))
-        if records and not self._elapsed_before:
-            self._elapsed_before = records[-1][ELAPSED]
+        if self._elapsed_before is None:
+            self._elapsed_before = records[-1][ELAPSED] if records else 0.0
         self.latest = {}
         for record in records:
             self._remember(record)
@@ -128,12 +128,15 @@ class MetricsLog:
         self._remember(finite)
         if not self._is_active:
             return
-        elapsed = self._elapsed_before + time.monotonic() - self._start_time
-        record = {"step": step, ELAPSED: round(elapsed, 3), **finite}
         try:
             if self._files is None:
                 drop_after = step if self._drop_after is None else self._drop_after
                 self._files = self._open_files(drop_after)
+                self._remember(finite)  # Opening has reset it to the file's records.
+            elapsed = (
+                time.monotonic() - self._start_time + (self._elapsed_before or 0.0)
+            )
+            record = {"step": step, ELAPSED: round(elapsed, 3), **finite}
             file, events = self._files
             file.write(json.dumps(record) + "\n")
             file.flush()

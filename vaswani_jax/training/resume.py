@@ -190,7 +190,7 @@ def save_checkpoint(run: Run, progress: Progress, *, state: TrainState) -> None:
         items[store.AVERAGE] = parallel.gather(state.average)
     record = make_record(run, progress) | {"unevaluated": not progress.is_evaluated}
 
-    def save() -> None:
+    def save() -> files.SupersededError | None:
         store.save(
             run.checkpoints,
             Checkpoint(progress.step, items, record),
@@ -201,8 +201,15 @@ def save_checkpoint(run: Run, progress: Progress, *, state: TrainState) -> None:
             run.workdir.push()
         except OSError as error:
             raise store.NotWrittenError(str(error)) from error
+        except files.SupersededError as error:
+            return error
+        return None
 
-    processes.run_on_main(save, store.NotWrittenError)
+    error = processes.run_on_main(save, store.NotWrittenError)
+    if processes.broadcast_from_main(error is not None):
+        raise error or files.SupersededError(
+            f"another run has started in {run.workdir.path}: use another workdir"
+        )
 
 
 def newest_valid(
@@ -221,9 +228,10 @@ def newest_valid(
 
     Raises:
         CheckpointError: All are damaged; they stay in place.
+        OSError: A checkpoint is complete but cannot be read.
     """
     damaged: dict[int, str] = {}
-    checkpoint = None
+    checkpoint = read_error = None
     for saved_step in reversed(store.steps(directory)):
         try:
             names = ["params", "optimizer"]
@@ -235,7 +243,14 @@ def newest_valid(
             break
         except CheckpointError as error:
             damaged[saved_step] = str(error)
-    _check_agreement(directory, checkpoint, is_damaged=bool(damaged))
+        except OSError as error:
+            read_error = error  # The other processes must not wait for this one.
+            break
+    try:
+        _check_agreement(directory, checkpoint, is_damaged=bool(damaged or read_error))
+    finally:
+        if read_error:
+            raise read_error
     if checkpoint is None:
         if damaged:
             raise CheckpointError(
