@@ -182,6 +182,24 @@ def test_the_name_of_a_run_may_name_its_checkpoint(run: pathlib.Path) -> None:
         vaswani_jax.load(f"{run}@best", checkpoint="newest")
 
 
+def test_a_step_may_be_a_number_and_an_ensemble_is_a_list(run: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match="no checkpoint '8': there is no "):
+        vaswani_jax.load(run, checkpoint=8)
+    message = "ensemble must be a list of runs, got the string 'runs/b'"
+    with pytest.raises(TypeError, match=message):
+        vaswani_jax.load(run, ensemble="runs/b")
+
+
+def test_lines_may_come_from_an_iterator(translator: vaswani_jax.Translator) -> None:
+    expected = translator.translate(LINES)
+    assert translator.translate(iter(LINES)) == expected
+    pairs = zip(LINES, expected, strict=True)
+    sources, targets = map(iter, zip(*pairs, strict=True))
+    assert translator.score(sources, targets) == translator.score(LINES, expected)
+    attended = translator.attend(iter(LINES), np.array(expected))
+    assert [pair.text for pair in attended] == expected
+
+
 def test_what_is_no_run_is_refused(run: pathlib.Path, tmp_path: pathlib.Path) -> None:
     message = f"^{tmp_path}/nothing is not a directory; name that of a run$"
     with pytest.raises(ValueError, match=message):

@@ -35,7 +35,7 @@ __all__ = ["Translator", "load", "load_config"]
 def load(
     run: str | os.PathLike[str],
     *,
-    checkpoint: str = "averaged",
+    checkpoint: str | int = "averaged",
     ensemble: Sequence[str] = (),
     settings: config.Config | None = None,
     overrides: Mapping[str, Any] | None = None,
@@ -61,6 +61,7 @@ def load(
         data: The run's prepared data, for a caller that has them open.
 
     Raises:
+        TypeError: `ensemble` is one string.
         ValueError: The directory is not a run, two checkpoints are named, one is
             missing, damaged or of another model or vocabulary, or a setting is unknown
             or out of range.
@@ -73,7 +74,9 @@ def load(
             f"{run}@{run_checkpoint} names a checkpoint, and so does "
             f"checkpoint={checkpoint!r}"
         )
-    checkpoint = run_checkpoint or checkpoint
+    checkpoint = run_checkpoint or str(checkpoint)
+    if isinstance(ensemble, str):
+        raise TypeError(f"ensemble must be a list of runs, got the string {ensemble!r}")
     if is_file := tensor_file.is_tensor_file(run):
         workdir = remote.local_file(run)
     else:

@@ -1,5 +1,7 @@
 """What a translator is asked for is checked before anything is computed."""
 
+import types
+
 import pytest
 
 from tests import settings
@@ -10,6 +12,14 @@ def test_one_string_is_no_list_of_lines() -> None:
     arguments.check_lines(["a", ""], "lines")
     with pytest.raises(TypeError, match=r"^sources must be a list of strings.*'a b'"):
         arguments.check_lines("a b", "sources")
+
+
+def test_any_iterable_of_lines_becomes_a_list() -> None:
+    assert arguments.check_lines(iter(["a", "b"]), "lines") == ["a", "b"]
+    table = types.MappingProxyType({"a": 7, "b": 8})  # Has no line of number 0.
+    assert arguments.check_lines(table, "lines") == ["a", "b"]
+    with pytest.raises(TypeError, match="lines must be strings, got 3"):
+        arguments.check_lines(iter(["a", 3]), "lines")  # type: ignore[list-item]
 
 
 def test_lists_of_different_lengths_are_named() -> None:

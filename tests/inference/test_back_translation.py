@@ -327,6 +327,7 @@ def test_a_tag_of_the_model_is_no_part_of_the_text(
             "noised_beam needs input_side=target",
         ),
         ({"noise": WordNoise(word_shuffle=-1)}, "word_shuffle must be at least 0"),
+        ({"noise": WordNoise(word_blank=0.2)}, "noise needs method=noised_beam, got"),
         ({"search": {"top_k": 3}}, "config.search.top_k=3 needs config.search.samp"),
         (
             {"search": {"sampling": True}},

@@ -109,3 +109,15 @@ def test_tags_go_to_every_piece_and_name_the_language_that_joins_them(
     text, pieces = pieces_of("<2de> a b c d e f g h", tagged, monkeypatch, **several)
     assert pieces == ["<2de> a b c d e f g", "<2de> h"]
     assert text == " ".join(pieces)
+
+
+def test_a_line_of_placeholders_alone_is_text() -> None:
+    changes = {"data.user_symbols": "%1,%2", "data.vocab_size": 24}
+    configured = settings.small_settings(**changes)
+    vocabulary = settings.learn_vocabulary(["a b c d e f g h"] * 20, configured.data)
+    [ids] = vocabulary.encode(["%1 %2"])
+    assert vocabulary.source.num_tags(ids) == len(ids)
+    [piece] = cut_lines(
+        ["%1 %2"], None, vocabulary=vocabulary, settings=configured, first_line=1
+    )
+    assert piece.ids == ids

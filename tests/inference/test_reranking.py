@@ -205,3 +205,21 @@ def test_samples_are_sorted_whatever_their_order() -> None:
         search=translator.config.search,
     )
     assert texts_of(ranked) == texts_of(n_best_lists()[:1])
+
+
+def test_a_reverse_model_scores_no_language_code() -> None:
+    reverse = Rated(scale=0.1, **BACK)
+    options: Any = {"reverse": reverse, "reverse_weight": 0.5}
+    coded = [f">>deu<< {line}" if line else "" for line in LINES]
+    ranked = [
+        Rated(**FORTH).rerank(lines, n_best_lists(), **options)
+        for lines in (LINES, coded)
+    ]
+    assert ranked[0] == ranked[1]
+
+
+@pytest.mark.parametrize("side", ["forward", "reverse"])
+def test_a_weight_without_its_model_is_refused(side: str) -> None:
+    weight: Any = {f"{side}_weight": 0.5}
+    with pytest.raises(ValueError, match=f"{side}_weight=0.5 needs a {side} model"):
+        Rated(**FORTH).rerank(LINES, n_best_lists(), **weight)

@@ -7,8 +7,11 @@ from vaswani_jax.core.config import SearchConfig
 from vaswani_jax.data.vocabulary import Vocabulary
 
 
-def check_lines(lines: Sequence[str], name: str) -> None:
-    """Refuse what is no list of strings.
+def check_lines(lines: Iterable[str], name: str) -> list[str]:
+    """Return lines as a list; refuse any that is not a string.
+
+    An iterator can be read only once, and the rows of a table's column may not be
+    numbered from 0.
 
     Raises:
         TypeError: It is one string, or not all are strings.
@@ -18,9 +21,11 @@ def check_lines(lines: Sequence[str], name: str) -> None:
             f"{name} must be a list of strings, got the string {lines[:40]!r}: write "
             "[text] for one line"
         )
-    for line in lines:
+    line_list = list(lines)
+    for line in line_list:
         if not isinstance(line, str):
             raise TypeError(f"{name} must be strings, got {line!r}")
+    return line_list
 
 
 def check_equal_numbers(**sides: Sequence[Any]) -> None:
@@ -58,10 +63,7 @@ def read_constraints(
         name = f"constraints[{number}]"
         if not isinstance(entry, Iterable):
             raise TypeError(f"{name} must be a list of phrases, got {entry!r}")
-        # A generator can be read only once.
-        listed: Any = entry if isinstance(entry, str) else list(entry)
-        check_lines(listed, name)
-        phrases.append(listed)
+        phrases.append(check_lines(entry, name))
     return phrases
 
 

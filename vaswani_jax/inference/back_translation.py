@@ -86,6 +86,8 @@ class BackTranslationOptions:
         if self.tag and len(self.tag.split()) != 1:
             raise ValueError(f"tag must be a word without spaces, got {self.tag!r}")
         self.noise.check()
+        if self.method != "noised_beam" and self.noise != WordNoise():
+            raise ValueError(f"noise needs method=noised_beam, got {self.method!r}")
         if self.method == "noised_beam" and self.input_side == "source":
             raise ValueError(
                 "method=noised_beam needs input_side=target: noise is for sources"

@@ -29,6 +29,9 @@ from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
 from vaswani_jax.inference.translator import Translator
 
+# The number of lines whose attention is in memory at once.
+LINES_WITH_ATTENTION = 64
+
 
 class Block(NamedTuple):
     """Lines that are translated together.
@@ -353,21 +356,28 @@ class TranslationJob:
         line_warnings.warn_of_missing_phrases(hypotheses, first_line=self.num_lines + 1)
         return [n_best[: options.num_hypotheses] for n_best in hypotheses]
 
-    def _score(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[list[Scored]]:
-        """Return the scores of each line's outputs, piece by piece.
+    def _score(
+        self, hypotheses: Sequence[Sequence[Hypothesis]]
+    ) -> Iterator[list[Scored]]:
+        """Yield the scores of each line's outputs, piece by piece.
 
         Without `token_scores` only the best hypothesis is scored, for its attention.
+        The attention of only a few lines is in memory at once.
         """
         if not (self._layers or self._options.token_scores):
-            return [[] for _ in hypotheses]
+            yield from ([] for _ in hypotheses)
+            return
         count = None if self._options.token_scores else 1
         outputs = [
             [output for hypothesis in n_best[:count] for output in hypothesis.outputs]
             for n_best in hypotheses
         ]
-        pairs = [(output.source, output.ids) for line in outputs for output in line]
-        scores = iter(self._translator.score_ids(pairs, layers=self._layers))
-        return [[next(scores) for _ in line] for line in outputs]
+        num_lines = LINES_WITH_ATTENTION if self._layers else max(1, len(outputs))
+        for start in range(0, len(outputs), num_lines):
+            part = outputs[start : start + num_lines]
+            pairs = [(output.source, output.ids) for line in part for output in line]
+            scores = iter(self._translator.score_ids(pairs, layers=self._layers))
+            yield from ([next(scores) for _ in line] for line in part)
 
     def _align(
         self, line: str, outputs: Sequence[Output], scored: Sequence[Scored]

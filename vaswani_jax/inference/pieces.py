@@ -4,7 +4,7 @@ import bisect
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, languages
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import arguments, sentences
 from vaswani_jax.inference.phrases import Phrase
@@ -81,6 +81,10 @@ def _cut(
 ) -> list[list[int]]:
     """Return parts of at most `max_source_tokens`, each with the line's tags."""
     num_tags = vocabulary.source.num_tags(ids)
+    if ids and num_tags == len(ids):
+        text = languages.remove_tag(line, settings.data)
+        if any(symbol in text for symbol in settings.data.symbols):
+            num_tags = 0  # The line has only placeholders: they are its text.
     tags = ids[:num_tags]
     longest = settings.search.max_source_tokens - num_tags - 1  # end mark
     if len(ids) > num_tags and longest < 1:

@@ -68,6 +68,10 @@ class Reranking:
         """
         for name in ("forward_weight", "reverse_weight", "length_reward"):
             check_weight(getattr(self, name), name=name)
+        for name in ("forward", "reverse"):
+            weight = getattr(self, f"{name}_weight")
+            if getattr(self, name) is None and weight != 1.0:
+                raise ValueError(f"{name}_weight={weight} needs a {name} model")
         check_translates(translator)
         data = translator.config.data
         for name, model in (("forward", self.forward), ("reverse", self.reverse)):
@@ -149,8 +153,12 @@ def rerank(
         if hypothesis.outputs  # A line without a subword has one without an output.
     ]
     forward = _score_texts(reranking.forward, pairs, search=search)
+    # The code that names a target language is no part of the text.
+    sources = {line: languages.split_code(line)[1] for line in lines}
     reverse = _score_texts(
-        reranking.reverse, [(text, line) for line, text in pairs], search=search
+        reranking.reverse,
+        [(text, sources[line]) for line, text in pairs],
+        search=search,
     )
     reranked, num_long = [], 0
     for line, n_best in zip(lines, hypotheses, strict=True):
@@ -162,7 +170,7 @@ def rerank(
                 addition = forward[line, hypothesis.text]
                 score += reranking.forward_weight * addition
             if reranking.reverse and hypothesis.outputs:
-                addition = reverse[hypothesis.text, line]
+                addition = reverse[hypothesis.text, sources[line]]
                 score += reranking.reverse_weight * addition
             scores.append(score)
         if np.isnan(scores).any():

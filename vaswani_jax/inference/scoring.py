@@ -104,7 +104,7 @@ def iterate_scores(
         (padded(len(target)), padded(len(source) + 1)) for source, target in pairs
     ]
     for group in padding.group_by_shape(
-        shapes, max_rows=lambda shape: TOKENS // shape[0]
+        shapes, max_rows=lambda shape: max(1, TOKENS // max(shape))
     ):
         chunk = [pairs[index] for index in group.indices]
         scores = score_batch(

@@ -3,7 +3,7 @@
 import functools
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,7 +128,7 @@ class Translator:
 
     def translate(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         constraints: Sequence[Sequence[str]] | None = None,
         glossary: Mapping[str, str] | None = None,
@@ -165,7 +165,7 @@ class Translator:
 
     def best_hypotheses(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         constraints: Sequence[Sequence[str]] | None = None,
         glossary: Mapping[str, str] | None = None,
@@ -173,6 +173,7 @@ class Translator:
         **search: Any,
     ) -> list[Hypothesis]:
         """Return the best hypothesis of each line; all else is as in `translate`."""
+        lines = arguments.check_lines(lines, "lines")
         hypotheses = self.hypotheses(
             lines,
             constraints=constraints,
@@ -194,7 +195,7 @@ class Translator:
 
     def hypotheses(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
@@ -234,7 +235,9 @@ class Translator:
                 numbers.
         """
         settings = self._override(search)
-        self._check(lines, prefixes, settings=settings, first_line=first_line)
+        lines, prefixes = self._check(
+            lines, prefixes, settings=settings, first_line=first_line
+        )
         translator = self._line_translator(settings, n_best=n_best)
         if constraints is not None:
             constraints = arguments.read_constraints(lines, constraints)
@@ -282,7 +285,7 @@ class Translator:
 
     def minimum_bayes_risk(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         utility: str = "chrf",
         num_candidates: int | None = None,
@@ -323,6 +326,7 @@ class Translator:
         settings = self._override(search)
         if num_candidates is None:
             num_candidates = settings.search.beam_size
+        lines = arguments.check_lines(lines, "lines")
         hypotheses = self.hypotheses(
             lines,
             n_best=num_candidates,
@@ -343,7 +347,7 @@ class Translator:
 
     def rerank(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         hypotheses: Sequence[Sequence[Hypothesis]],
         *,
         forward: "Translator | None" = None,
@@ -388,14 +392,14 @@ class Translator:
             length_reward=length_reward,
         )
         options.check(self)
-        arguments.check_lines(lines, "lines")
+        lines = arguments.check_lines(lines, "lines")
         arguments.check_equal_numbers(lines=lines, hypotheses=hypotheses)
         settings = self._override(search).search
         return reranking.rerank(lines, hypotheses, reranking=options, search=settings)
 
     def record_search(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         n_best: int = 1,
         prefixes: Sequence[str] | None = None,
@@ -417,13 +421,15 @@ class Translator:
                 "config.search.sampling=True draws outputs at random: there is no "
                 "search to record"
             )
-        self._check(lines, prefixes, settings=settings, first_line=first_line)
+        lines, prefixes = self._check(
+            lines, prefixes, settings=settings, first_line=first_line
+        )
         translator = self._line_translator(settings, n_best=n_best)
         return translator.record_search(
             self.replicated_params, lines, prefixes=prefixes, first_line=first_line
         )
 
-    def tokenize(self, lines: Sequence[str]) -> list[str]:
+    def tokenize(self, lines: Iterable[str]) -> list[str]:
         """Return plain text as lines that a parser translates: tokens with spaces.
 
         Only for models of trees; see `plain_text.tokenize`. NLTK splits the lines.
@@ -436,14 +442,14 @@ class Translator:
             ValueError: The model does not parse.
             ImportError: NLTK is not installed.
         """
-        arguments.check_lines(lines, "lines")
+        lines = arguments.check_lines(lines, "lines")
         plain_text.check_is_parser(self.config.data, name="tokenize")
         return plain_text.tokenize(lines)
 
     def score(
         self,
-        sources: Sequence[str],
-        targets: Sequence[str],
+        sources: Iterable[str],
+        targets: Iterable[str],
         *,
         first_line: int = 1,
     ) -> list[PairScore]:
@@ -460,8 +466,8 @@ class Translator:
                 or lacks its tag; a target should be a tree over the words of its
                 source and is none; or the parameters are not finite numbers.
         """
-        arguments.check_lines(sources, "sources")
-        arguments.check_lines(targets, "targets")
+        sources = arguments.check_lines(sources, "sources")
+        targets = arguments.check_lines(targets, "targets")
         arguments.check_equal_numbers(sources=sources, targets=targets)
         if self.vocabulary.is_trees:
             trees.check_trees(sources, targets, first_line=first_line)
@@ -502,8 +508,8 @@ class Translator:
 
     def attend(
         self,
-        sources: Sequence[str],
-        targets: Sequence[str] | None = None,
+        sources: Iterable[str],
+        targets: Iterable[str] | None = None,
         *,
         first_line: int = 1,
     ) -> list[AttendedPair]:
@@ -519,13 +525,13 @@ class Translator:
                 numbers.
         """
         layers = self.attended_layers()
-        arguments.check_lines(sources, "sources")
+        sources = arguments.check_lines(sources, "sources")
         if targets is not None:
-            arguments.check_lines(targets, "targets")
+            targets = arguments.check_lines(targets, "targets")
             arguments.check_equal_numbers(sources=sources, targets=targets)
             if self.vocabulary.is_trees:
                 trees.check_trees(sources, targets, first_line=first_line)
-        texts = list(targets or [""] * len(sources))
+        texts = [""] * len(sources) if targets is None else list(targets)
         pairs = self._encode(sources, texts, first_line=first_line)
         if targets is None:
             hypotheses = self.hypotheses(sources, first_line=first_line)
@@ -603,17 +609,18 @@ class Translator:
 
     def _check(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         prefixes: Sequence[str] | None,
         *,
         settings: Config,
         first_line: int,
-    ) -> None:
-        arguments.check_lines(lines, "lines")
+    ) -> tuple[list[str], list[str] | None]:
+        lines = arguments.check_lines(lines, "lines")
         languages.check_tags(lines, settings.data, first_line=first_line)
         if prefixes is not None:
-            arguments.check_lines(prefixes, "prefixes")
+            prefixes = arguments.check_lines(prefixes, "prefixes")
             arguments.check_equal_numbers(lines=lines, prefixes=prefixes)
+        return lines, prefixes
 
     def _line_translator(
         self, settings: Config, *, n_best: int
