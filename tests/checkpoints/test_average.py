@@ -2,6 +2,7 @@
 
 import logging
 import pathlib
+import threading
 
 import pytest
 
@@ -130,7 +131,11 @@ def test_a_saved_average_replaces_that_of_an_earlier_a_later_or_the_same_step(
     assert [checkpoint.name for checkpoint in path.parent.iterdir()] == [path.name]
     mean = (trees.VALUES[steps[0]] + trees.VALUES[steps[1]]) / 2
     assert saved_value(workdir) == mean
-    assert {path.name for path in workdir.iterdir()} == {"averaged", "checkpoints"}
+    assert {path.name for path in workdir.iterdir()} == {
+        ".averaged.vaswani_jax_lock",
+        "averaged",
+        "checkpoints",
+    }
 
 
 def test_the_old_average_stays_when_the_new_one_cannot_be_written(
@@ -167,4 +172,16 @@ def test_the_old_average_is_found_when_a_kill_came_before_the_new_one(
     start = select.starting_point(workdir, "")
     assert trees.value_of(start.checkpoint) == 2.5
     save_average(workdir, [16, 1024])
+    assert saved_value(workdir) == 5.0
+
+
+def test_two_programs_write_an_average_one_after_the_other(
+    workdir: pathlib.Path,
+) -> None:
+    second = threading.Thread(target=save_average, args=(workdir, [16, 1024]))
+    with files.locked(workdir / "averaged"):
+        second.start()
+        second.join(0.3)
+        assert second.is_alive() and saved_value(workdir) == 2.5
+    second.join()
     assert saved_value(workdir) == 5.0

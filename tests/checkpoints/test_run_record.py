@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 from typing import Any
 
 import pytest
@@ -117,3 +118,22 @@ def test_a_run_is_the_last_start_from_step_0(tmp_path: pathlib.Path) -> None:
     assert ids[0] and ids == [ids[0]] * 3
     run_record.record_start(tmp_path, small, step=0, changes=[])
     assert run_record.identify_run(tmp_path)["id"] not in ("", ids[0])
+
+
+def test_a_repository_around_the_installation_is_not_the_source(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / ".venv/vaswani_jax/checkpoints/run_record.py"
+    source.parent.mkdir(parents=True)
+    source.touch()
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.setattr(run_record, "__file__", str(source))
+    assert run_record.revision() == "unknown"
+    for command in (["add", "."], ["commit", "-q", "-m", "ours"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run(
+        [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    )
+    assert run_record.revision() == head.stdout[:12]

@@ -109,3 +109,22 @@ def test_a_workdir_may_lie_in_a_directory_of_any_name(tmp_path: pathlib.Path) ->
         start = select.starting_point(pathlib.Path(folder), checkpoint)
         assert start.checkpoint.step == 1024
         assert start.data_directory == ""
+
+
+def test_a_start_from_an_old_mean_names_the_newer_checkpoint(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="vaswani_jax")
+    (tmp_path / "config.json").write_text('{"data": {"directory": ""}}')
+    trees.save(tmp_path / "averaged", {200: 1.0})
+    trees.save(tmp_path / "checkpoints", {200: 1.0})
+    assert select.starting_point(tmp_path, "").checkpoint.step == 200
+    assert not caplog.messages
+    trees.save(tmp_path / "checkpoints", {1200: 2.0})
+    assert select.starting_point(tmp_path, "").checkpoint.step == 200
+    assert caplog.messages == [
+        f"note: --init_from={tmp_path} starts from the averaged checkpoint of step "
+        "200, but the run has reached step 1,200; use "
+        f"--init_from={tmp_path}@newest to start from that"
+    ]
+    assert select.starting_point(tmp_path, "newest").checkpoint.step == 1200

@@ -14,7 +14,7 @@ import orbax.checkpoint as ocp
 import pytest
 
 from tests.checkpoints import damages, trees
-from vaswani_jax.checkpoints import store
+from vaswani_jax.checkpoints import orbax_files, store
 
 THREE = {1: 1.0, 2: 2.0, 3: 3.0}
 BOTH = ["params", "optimizer"]
@@ -251,3 +251,19 @@ def test_crash_while_writing_costs_nothing(
     store.restore(tmp_path, 3, names=BOTH)
     trees.save(tmp_path, {4: 4.0}, keep=3)
     assert store.steps(tmp_path) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(24, "Too many open files")])
+def test_a_whole_checkpoint_that_cannot_be_read_is_not_damaged(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*args: object, **options: object) -> None:
+        raise error
+
+    trees.save(tmp_path, THREE)
+    monkeypatch.setattr(orbax_files, "read", fail)
+    with pytest.raises(
+        OSError, match=r"/3 is complete but cannot be read \("
+    ) as raised:
+        store.restore(tmp_path, 3, names=BOTH)
+    assert not isinstance(raised.value, store.CheckpointError)

@@ -104,6 +104,8 @@ UNDERSTOOD = {
     "--workdir=RUN/checkpoints/800": [1, 1, "RUN at 800"],
     "--workdir=HOME/file@run": [1, 1, "HOME/file@run"],
     "demo --workdir=RUN@best --workdir=RUN@newest": [3, 1, "RUN@newest"],
+    "demo -- --count=2 --config.model.num_layers=4": [4, 2, "runs/demo"],
+    "-- RUN": [1, 1, "RUN"],
     "demo --flagfile=FILE": [5, 1, "runs/demo"],
     "demo --flagfile=FILE --config.model.num_layers=7": [7, 1, "runs/demo"],
 }

@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -204,3 +206,19 @@ def test_a_workdir_that_is_only_opened_is_not_fetched(
     assert not (directory.path / "config.json").exists()
     with pytest.raises(ValueError, match="must be a directory, and is a file"):
         program.open_workdir(str(tmp_path / "run" / "config.json"))
+
+
+def test_a_program_ends_well_without_standard_output() -> None:
+    program = (
+        "from vaswani_jax.cli import program, syntax\n"
+        "program.Program(main=lambda: print('unseen'), syntax=syntax.Syntax())"
+        ".run(['program'])\n"
+    )
+    command = f'exec {sys.executable} -c "$0" >&-'
+    result = subprocess.run(
+        ["bash", "-c", command, program],
+        cwd=interpreter.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (result.returncode, result.stderr) == (0, "")

@@ -104,3 +104,28 @@ def test_a_system_without_flock_locks_nothing(tmp_path: pathlib.Path) -> None:
         "    assert not files.is_held(path)\n"
     )
     interpreter.output_of(program, str(tmp_path / "run"))
+
+
+def test_a_link_stays_a_link_to_the_directory_that_is_replaced(tmp_path):
+    (tmp_path / "large/data").mkdir(parents=True)
+    link = tmp_path / "data"
+    link.symlink_to(tmp_path / "large/data")
+    for text in ("first", "second"):
+        with files.replacing(link) as unfinished:
+            (unfinished / "file").write_text(text)
+        assert link.is_symlink() and content(link) == {"file": text}
+    assert [path.name for path in (tmp_path / "large").iterdir()] == ["data"]
+    # A kill between the two renamings leaves the old one beside the target of the link.
+    (tmp_path / "large/data").rename(files.sibling(link, "old"))
+    files.recover(link, mark="file")
+    assert content(link) == {"file": "second"}
+
+
+def test_a_mount_point_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(pathlib.Path, "is_mount", lambda path: path == tmp_path)
+    with (
+        pytest.raises(ValueError, match=r"mount point.*: name a directory inside it"),
+        files.replacing(tmp_path),
+    ):
+        pass
+    assert not files.sibling(tmp_path, "unfinished").exists()

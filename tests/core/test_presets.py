@@ -111,3 +111,12 @@ def test_an_error_in_a_file_is_the_users_to_see(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ModuleNotFoundError, match=r"configs.nothing"):
         presets.load(tmp_path / "mine.py")
     assert sys.modules["configs.base_ende"] is base_ende
+
+
+@pytest.mark.parametrize("result", ["None", "{}"])
+def test_a_configuration_of_another_type_is_refused(
+    tmp_path: pathlib.Path, result: str
+) -> None:
+    (tmp_path / "mine.py").write_text(f"def get_config():\n    return {result}\n")
+    with pytest.raises(ValueError, match=r"get_config of mine.py must return an ml_c"):
+        presets.load(tmp_path / "mine.py")

@@ -132,6 +132,38 @@ def test_a_run_moves_to_another_machine_and_back(
     assert checkpoint_store.steps(local_run / "checkpoints") == [3]
 
 
+def test_a_reader_keeps_no_checkpoint_that_training_has_pruned(
+    url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
+) -> None:
+    reader = other_machine.pull(url)
+    assert checkpoint_store.steps(reader / "checkpoints") == [2]
+    shutil.rmtree(local_run / "checkpoints/2")
+    write(
+        local_run, {"checkpoints/3/files.json": "seal", "checkpoints/3/params/a": "3"}
+    )
+    machine.push(url)
+    # The same start: the reader is no older run.
+    other_machine.pull(url)
+    assert checkpoint_store.steps(reader / "checkpoints") == [3]
+    # A store that has lost its checkpoints takes none from a reader.
+    store, root = fsspec.core.url_to_fs(url)
+    store.rm(f"{root}/checkpoints", recursive=True)
+    other_machine.pull(url)
+    assert checkpoint_store.steps(reader / "checkpoints") == [3]
+
+
+def test_a_damaged_record_of_the_last_sync_is_named(
+    url: str, machine: Machine, local_run: pathlib.Path
+) -> None:
+    [record] = local_run.parent.glob("*.mirror.json")
+    for text in ("", "[]", '{"files": {"a": 1}}'):
+        record.write_text(text)
+        with pytest.raises(remote.RemoteError, match=f"{record.name} is damaged"):
+            machine.pull(url)
+    record.unlink()
+    assert content(machine.pull(url)) == RUN
+
+
 def test_what_was_not_sent_is_kept_by_the_machine_that_has_it(
     url: str, machine: Machine, local_run: pathlib.Path
 ) -> None:

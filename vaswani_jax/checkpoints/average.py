@@ -79,7 +79,8 @@ def save_average(
         NotWrittenError: The checkpoint could not be written.
     """
     directory = workdir / "averaged"
-    with files.replacing(directory) as unfinished:
+    # `vaswani train` and `vaswani average` may write at the same time.
+    with files.locked(directory), files.replacing(directory) as unfinished:
         store.save(unfinished, average, keep=1)
         if settings and vocabulary:
             model = bundle.Bundle(settings, vocabulary, average)

@@ -153,6 +153,9 @@ def revision() -> str:
         return process.stdout.strip()
 
     try:
+        # A virtual environment may lie in another repository, which does not track it.
+        if not git("ls-files", __file__):
+            return "unknown"
         changed_files = git(
             "status", "--porcelain", "--untracked-files=no", str(package)
         )

@@ -11,6 +11,7 @@
 import contextlib
 import dataclasses
 import json
+import logging
 import pathlib
 import re
 
@@ -19,6 +20,7 @@ from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, files, seeds, tensor_file
 from vaswani_jax.core.suggestions import suggest, suggest_directory
 
+logger = logging.getLogger(__name__)
 # Checkpoints of these names lie in directories of the same names.
 FOLDERS = ("averaged", "best")
 PATH = r"(?:best|averaged)/\d+"
@@ -217,11 +219,16 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     if not config_file.exists():
         raise ValueError(f"--init_from: {why_no_run(workdir)}")
     existing = [name for name in FOLDERS if _directory(workdir, name).is_dir()]
-    checkpoint = select(
-        workdir,
-        name or [*existing, "newest"][0],
-        option=f"--init_from={workdir}@",
-    )
+    chosen_name = name or [*existing, "newest"][0]
+    checkpoint = select(workdir, chosen_name, option=f"--init_from={workdir}@")
+    steps = store.steps(workdir / "checkpoints")
+    is_default_mean = not name and chosen_name == "averaged"
+    if is_default_mean and steps and steps[-1] > checkpoint.step:
+        logger.info(
+            f"note: --init_from={workdir} starts from the averaged checkpoint of step "
+            f"{checkpoint.step:,}, but the run has reached step {steps[-1]:,}; use "
+            f"--init_from={workdir}@newest to start from that"
+        )
     try:
         data_directory = str(
             json.loads(config_file.read_text(encoding="utf-8"))["data"]["directory"]

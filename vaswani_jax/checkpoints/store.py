@@ -231,6 +231,7 @@ def restore(
 
     Raises:
         CheckpointError: It is missing or damaged, and there is no other copy.
+        OSError: It is complete but cannot be read.
     """
     try:
         return _restore(directory, step, names=names)
@@ -249,7 +250,8 @@ def _restore(directory: pathlib.Path, step: int, *, names: Sequence[str]) -> Che
             f"no checkpoint of step {step} in {directory} (there are "
             f"{all_steps or 'none'})"
         )
-    if is_sealed(path):
+    is_complete = is_sealed(path)
+    if is_complete:
         check_seal(path)
     from vaswani_jax.checkpoints import orbax_files
 
@@ -259,6 +261,12 @@ def _restore(directory: pathlib.Path, step: int, *, names: Sequence[str]) -> Che
         items = {name: jax.tree.map(np.asarray, contents[name]) for name in names}
     except Exception as error:  # Orbax and TensorStore raise many kinds.
         parallel.check_platform()  # Without a device nothing can be read.
+        lacks_resources = isinstance(error, (MemoryError, OSError))
+        if is_complete and lacks_resources and not isinstance(error, FileNotFoundError):
+            raise OSError(
+                f"{path} is complete but cannot be read ({errors.first_line(error)}): "
+                "free memory or file handles, and try again"
+            ) from error
         raise _damage_error(path, errors.first_line(error)) from error
     # Earlier versions recorded digests of the items, and sealed after the renaming.
     digests = record.pop("digests", None)

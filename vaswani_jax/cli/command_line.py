@@ -93,6 +93,8 @@ def _separate(words: list[str]) -> tuple[list[str], list[str]]:
     flag_words, arguments = [], []
     remaining = iter(words)
     for word in remaining:
+        if word == "--":  # The words after it are parsed like those before it.
+            continue
         if word == "-" or not word.startswith("-"):
             arguments.append(word)
         elif _needs_value(word) and (value := next(remaining, None)) is not None:

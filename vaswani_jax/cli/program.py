@@ -133,7 +133,7 @@ class Program:
         if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
             logger.info(f"--workdir={flags.FLAGS.workdir}")
         self.main()
-        sys.stdout.flush()
+        _flush_stdout()
 
     def _prepare_devices(self, *, is_multi_process: bool) -> None:
         """Set up the allocator, JAX and the other processes, if there are some."""
@@ -150,6 +150,11 @@ class Program:
                 handles_sigterm=self.handles_sigterm,
             )
         logger.debug(memory_note)
+
+
+def _flush_stdout() -> None:
+    if sys.stdout is not None:  # None if it was closed before Python started.
+        sys.stdout.flush()
 
 
 def _refuse_empty_workdir() -> None:
@@ -231,7 +236,7 @@ def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[Non
     except KeyboardInterrupt:
         print("\nerror: interrupted", file=sys.stderr, flush=True)
         with contextlib.suppress(OSError):
-            sys.stdout.flush()
+            _flush_stdout()
         # At once: `sys.exit` would wait for threads and for other processes.
         os._exit(128 + signal.SIGINT)
     except expected as error:

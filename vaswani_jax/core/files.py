@@ -86,8 +86,17 @@ def write_atomically(path: pathlib.Path, text: str) -> pathlib.Path:
 
 
 def sibling(directory: pathlib.Path, purpose: str) -> pathlib.Path:
-    """Return the hidden path beside a directory for a purpose, such as "lock"."""
+    """Return the hidden path beside a directory for a purpose, such as "lock".
+
+    That of a symbolic link lies beside the directory that it points to.
+    """
+    directory = _target(directory)
     return directory.with_name(f".{directory.name}.vaswani_jax_{purpose}")
+
+
+def _target(directory: pathlib.Path) -> pathlib.Path:
+    """Return the directory that a symbolic link points to, or the path itself."""
+    return directory.resolve() if directory.is_symlink() else directory
 
 
 def lock(file: IO[Any], *, wait: bool) -> bool:
@@ -114,8 +123,18 @@ def replacing(directory: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yield an empty directory to fill, which then replaces `directory`.
 
     An exception leaves the old directory. A crash leaves the old or the new one;
-    `recover` puts back an old one that was moved away.
+    `recover` puts back an old one that was moved away. A symbolic link stays; the
+    directory that it points to is replaced.
+
+    Raises:
+        ValueError: The directory is a mount point, which cannot be moved.
     """
+    directory = _target(directory)
+    if directory.is_mount():
+        raise ValueError(
+            f"{directory} is a mount point, which no other directory can replace: name "
+            "a directory inside it"
+        )
     unfinished, old = sibling(directory, "unfinished"), sibling(directory, "old")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
@@ -138,7 +157,7 @@ def recover(directory: pathlib.Path, *, mark: str) -> None:
         directory: Where it belongs.
         mark: A file that only a complete directory has.
     """
-    old = sibling(directory, "old")
+    directory, old = _target(directory), sibling(directory, "old")
     if not directory.exists() and (old / mark).exists():
         os.rename(old, directory)
 

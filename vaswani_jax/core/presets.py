@@ -92,16 +92,21 @@ def load(file: pathlib.Path, variant: str = "") -> ml_collections.ConfigDict:
         variant: The argument of `get_config`, if it takes one.
 
     Raises:
-        ValueError: There is a variant, and `get_config` takes none.
+        ValueError: `get_config` takes no variant although there is one, or it returns
+            no `ConfigDict`.
         Exception: Whatever the file raises.
     """
     with _presets_as_configs(file.parent):
         get_config = _execute(file).get_config
-        if not variant:
-            return get_config()
-        if not inspect.signature(get_config).parameters:
+        if variant and not inspect.signature(get_config).parameters:
             raise ValueError(f"{file.name} has no variants: leave out :{variant}")
-        return get_config(variant)
+        values = get_config(variant) if variant else get_config()
+    if not isinstance(values, ml_collections.ConfigDict):
+        raise ValueError(
+            f"get_config of {file.name} must return an ml_collections.ConfigDict, got "
+            f"{type(values).__name__}"
+        )
+    return values
 
 
 def load_module(name: str) -> types.ModuleType:

@@ -23,7 +23,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from vaswani_jax.core import files, paths, sync, tensor_file
+from vaswani_jax.core import errors, files, paths, sync, tensor_file
 from vaswani_jax.core.sync import Sync
 
 if TYPE_CHECKING:
@@ -190,10 +190,15 @@ class RemoteDirectory(files.Directory):
                     if name not in file_names and sync.matches(name, file_names)
                 }
             elif is_local_ahead:
-                # Another process has replaced the prepared data.
-                deleted_names = {
+                # Another process has replaced the prepared data, or a training
+                # elsewhere has deleted old checkpoints.
+                gone_names = deleted_names & last_sync.keys()
+                pruned_names = (
+                    set() if self._is_holder else sync.find_pruned(gone_names, remote)
+                )
+                deleted_names = pruned_names | {
                     name
-                    for name in deleted_names & last_sync.keys()
+                    for name in gone_names
                     if sync.find_manifest(name) in outdated_names
                 }
             # First what new data replaces: if this is cut, the next pull repeats it.
@@ -303,9 +308,7 @@ class RemoteDirectory(files.Directory):
             files.lock(lock, wait=True)
             last_sync = {}
             if self._record.exists():
-                rows = json.loads(self._record.read_text(encoding="utf-8"))["files"]
-                # Earlier versions wrote the same values under other keys.
-                last_sync = {name: Sync(*row.values()) for name, row in rows.items()}
+                last_sync = self._read_record()
             try:
                 yield last_sync
             except (RemoteError, files.SupersededError):
@@ -315,6 +318,18 @@ class RemoteDirectory(files.Directory):
             rows = {name: vars(last) for name, last in last_sync.items()}
             record = {"url": self._url, "files": rows}
             files.write_atomically(self._record, json.dumps(record))
+
+    def _read_record(self) -> dict[str, Sync]:
+        try:
+            rows = json.loads(self._record.read_text(encoding="utf-8"))["files"]
+            # Earlier versions wrote the same values under other keys.
+            return {name: Sync(*row.values()) for name, row in rows.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = errors.first_line(error)
+            raise RemoteError(
+                f"{self._record} is damaged ({reason}): delete it, and the next sync "
+                f"compares all files of {self.path} with the store"
+            ) from None
 
     def _download(
         self,

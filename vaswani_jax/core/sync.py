@@ -79,6 +79,28 @@ def checkpoint_path(name: str) -> str | None:
     return match[1] if (match := CHECKPOINT.match(name)) else None
 
 
+def find_pruned(names: Collection[str], remote: Collection[str]) -> set[str]:
+    """Return the files of checkpoints that the store lacks although it has newer ones.
+
+    >>> old, newer = "checkpoints/500/files.json", "checkpoints/600/files.json"
+    >>> find_pruned([old], [newer]), find_pruned([newer], [old])
+    ({'checkpoints/500/files.json'}, set())
+    """
+    newest: dict[str, int] = {}
+    stored = {path for name in remote if (path := checkpoint_path(name))}
+    for path in stored:
+        folder, _, step = path.partition("/")
+        newest[folder] = max(int(step), newest.get(folder, 0))
+    pruned = set()
+    for name in names:
+        path = checkpoint_path(name)
+        if path and path not in stored:
+            folder, _, step = path.partition("/")
+            if int(step) < newest.get(folder, 0):
+                pruned.add(name)
+    return pruned
+
+
 def find_manifest(name: str) -> str:
     """Return the path of the manifest of the prepared data that a file belongs to.
 
