@@ -14,6 +14,7 @@ SQUARE = {"model.d_v": 4, "model.num_layers": 3}
 
 def test_the_model_is_described_in_marians_words() -> None:
     changes = {"model.dropout_rate": 0.25, "model.num_decoder_layers": 1}
+    changes |= {"model.attention_dropout_rate": 0.5, "model.relu_dropout_rate": 0.125}
     model = settings.small_settings(**SQUARE, **changes).model
     values = marian_export.model_config(model, vocab_size=50)
     expected = {
@@ -22,6 +23,7 @@ def test_the_model_is_described_in_marians_words() -> None:
         **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 10),
         **{"vocab_size": 50, "d_model": 8, "max_position_embeddings": 32},
         **{"activation_function": "relu", "dropout": 0.25, "scale_embedding": True},
+        **{"attention_dropout": 0.5, "activation_dropout": 0.125},
         **{"pad_token_id": 0, "decoder_start_token_id": 1, "eos_token_id": 2},
     }
     assert values.items() >= expected.items()

@@ -140,6 +140,8 @@ def test_the_languages_must_be_known(
     with pytest.raises(ValueError, match=r"'ROMANCE' is no code.* --target_locale"):
         opus_models.load(copy)
     assert opus_models.load(copy, ["", "fr"]).settings.data.target_locale == "fr"
+    with pytest.raises(ValueError, match=r"source_locale must begin with.*'german'"):
+        opus_models.load(copy, ["german", "fr"])
 
 
 def test_settings_of_the_user_win(opus: pathlib.Path) -> None:

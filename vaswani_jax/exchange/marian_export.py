@@ -114,6 +114,8 @@ def model_config(
         "tie_word_embeddings": True,
         "max_position_embeddings": model.max_positions,
         "dropout": model.dropout_rate,
+        "attention_dropout": model.attention_dropout_rate,
+        "activation_dropout": model.relu_dropout_rate,
         "forced_eos_token_id": None,
     }
 

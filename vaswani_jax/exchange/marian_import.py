@@ -228,7 +228,10 @@ def _locale(
     path: pathlib.Path,
 ) -> str:
     """Return the given locale, or the one that the tokenizer names."""
-    locale = given_locale or tokenizer.get(f"{side}_lang") or ""
+    if given_locale:
+        locales.check_language(given_locale, name=name)
+        return given_locale
+    locale = tokenizer.get(f"{side}_lang") or ""
     if not locale:
         raise ValueError(f"{path} has no {side}_lang: give --{side}_locale")
     if not data_rules.LOCALE.fullmatch(str(locale)):
@@ -236,8 +239,6 @@ def _locale(
             f"{path}: {side}_lang {locale!r} is no code of a language: give "
             f"--{side}_locale"
         )
-    if given_locale:
-        locales.check_language(given_locale, name=name)
     return str(locale)
 
 

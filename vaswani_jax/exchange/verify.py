@@ -263,6 +263,10 @@ def marian_engine(directory: pathlib.Path, search: SearchConfig) -> Engine:
                 length_penalty=search.length_penalty,
                 early_stopping="never",
                 max_length=longest + 1,  # it counts the begin mark
+                # Override generation_config.json: our search has no such settings.
+                do_sample=False,
+                min_length=0,
+                no_repeat_ngram_size=0,
             )
         return str(tokenizer.decode(outputs[0], skip_special_tokens=True))
 
