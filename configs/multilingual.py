@@ -18,7 +18,7 @@ def get_config() -> ml_collections.ConfigDict:
         {
             "data.target_locale": "de,fr,es,ja",
             "data.user_symbols": "<2de>,<2fr>,<2es>,<2ja>",
-            # As many of each language as in the demo.
+            # As many of each language as in the demo, but for validation.
             "data.num_train": 160_000,
             "data.num_valid": 800,
             "data.num_test": 4000,
