@@ -25,7 +25,7 @@ from vaswani_jax.inference import minimum_bayes_risk
 from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.inference.translator import Translator
 
-SAMPLES = (16, 64)
+SAMPLES = (16,)
 LABELS = "BLEU", "chrF2"
 # A weight of 0 is the order of the search.
 WEIGHTS = {
@@ -85,14 +85,12 @@ def _choose(
     }
     name = f"{size}-best"
     yield {"candidates": name, "choice": "the search's first"}, n_best["test"]
-    searches: dict[str, tuple[NBestLists, dict[str, Any]]] = {
-        name: (n_best["test"], {})
-    }
-    for number in SAMPLES:
-        settings = {"sampling": True, "beam_size": number}
-        samples = translator.hypotheses(source, n_best=number, **settings)
-        searches[f"{number} samples"] = samples, settings
-    for name, (candidates, settings) in searches.items():
+    for number in (0, *SAMPLES):
+        settings = {"sampling": True, "beam_size": number} if number else {}
+        candidates = n_best["test"]
+        if number:
+            name = f"{number} samples"
+            candidates = translator.hypotheses(source, n_best=number, **settings)
         for utility in minimum_bayes_risk.UTILITIES:
             begin = time.perf_counter()
             chosen = minimum_bayes_risk.rank_lines(
