@@ -177,6 +177,17 @@ def random_phrases(seed: int, *, B: int, room: int) -> list[list[Phrase]]:
     return sentences
 
 
+def best_of(
+    outputs: Sequence[prefixes.Prefix], table: np.ndarray
+) -> tuple[float, prefixes.Prefix]:
+    """Return the output with the highest score, and the score."""
+    scores = (
+        prefixes.log_probability(table, tokens) / prefixes.penalty(len(tokens), 1.0)
+        for tokens in outputs
+    )
+    return max(zip(scores, outputs, strict=True))
+
+
 def test_a_wide_beam_finds_the_best_of_all_outputs_with_the_phrases() -> None:
     B = 18
     logits = prefixes.random_logits(0, B=B)
@@ -188,11 +199,7 @@ def test_a_wide_beam_finds_the_best_of_all_outputs_with_the_phrases() -> None:
     for table, phrases in zip(tables, sentences, strict=True):
         finished = prefixes.all_finished(prefixes.LONGEST)
         outputs = [each for each in finished if not lacking(each[:-1], phrases)]
-        scores = (
-            prefixes.log_probability(table, tokens) / prefixes.penalty(len(tokens), 1.0)
-            for tokens in outputs
-        )
-        expected.append(max(zip(scores, outputs, strict=True)))
+        expected.append(best_of(outputs, table))
     prefixes.assert_finds(found, expected)
     free = prefixes.search(logits, max_lengths, W=prefixes.WIDE, alpha=1.0)
     changed = (found.tokens[:, 0] != free.tokens[:, 0]).any(axis=1)
@@ -413,11 +420,7 @@ def test_a_phrase_may_follow_an_opener_without_its_space() -> None:
             for each in prefixes.all_finished(prefixes.LONGEST)
             if all(has_spelling(each[:-1], phrase) for phrase in phrases)
         ]
-        scores = (
-            prefixes.log_probability(table, tokens) / prefixes.penalty(len(tokens), 1.0)
-            for tokens in outputs
-        )
-        expected.append(max(zip(scores, outputs, strict=True)))
+        expected.append(best_of(outputs, table))
     prefixes.assert_finds(found, expected)
     spaced = [[(i, (), w) for i, _, w in phrases] for phrases in sentences]
     without = search(logits, max_lengths, pack_spellings(spaced), W=prefixes.WIDE)

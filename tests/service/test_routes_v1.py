@@ -185,13 +185,20 @@ def test_what_an_engine_refuses_has_its_status(error, status, route):
     assert answer.headers.get("retry-after") == ("3" if status == 503 else None)
 
 
-def test_a_failure_amid_a_stream_is_its_last_event():
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (TooLateError(), 504, "too long"),
+        (RuntimeError("RESOURCE_EXHAUSTED"), 500, "the server failed"),
+    ],
+)
+def test_a_failure_amid_a_stream_is_its_last_event(error, status, message):
     engine = ShoutingEngine()
     translate = engine.translate
 
     async def fail(lines, **options):
         if lines == ["It runs."]:
-            raise TooLateError
+            raise error
         return await translate(lines, **options)
 
     engine.translate = fail
@@ -200,7 +207,8 @@ def test_a_failure_amid_a_stream_is_its_last_event():
             post(client, "translate", text="A dog barks. It runs.", stream=True).text
         )
     assert [name for name, _ in events] == ["sentence", "error"]
-    assert "too long" in events[1][1]["error"]["message"]
+    assert events[1][1]["status"] == status
+    assert message in events[1][1]["error"]["message"]
 
 
 def test_pairs_are_scored(client):
@@ -253,22 +261,3 @@ def test_the_models_and_the_limits_are_listed(client):
 def test_a_page_without_a_text_is_refused(client):
     assert error_of(client.get("/v1/page"), 422)["field"] == "text"
     assert error_of(client.get("/v1/page", params={"text": " "}), 422)
-
-
-def test_a_stream_that_fails_ends_with_an_error_event():
-    engine = ShoutingEngine()
-    translate = engine.translate
-
-    async def fail(lines, **options):
-        if lines == ["It runs."]:
-            raise RuntimeError("RESOURCE_EXHAUSTED")
-        return await translate(lines, **options)
-
-    engine.translate = fail
-    with shouting.client_of(engine) as client:
-        events = read_events(
-            post(client, "translate", text="A dog barks. It runs.", stream=True).text
-        )
-    assert [name for name, _ in events] == ["sentence", "error"]
-    assert events[1][1]["status"] == 500
-    assert events[1][1]["error"]["message"] == "the server failed"
