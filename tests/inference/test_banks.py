@@ -427,7 +427,7 @@ def test_a_phrase_may_follow_an_opener_without_its_space() -> None:
     assert (found.tokens[:, 0] != without.tokens[:, 0]).any()
 
 
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=12)
 @hypothesis.given(
     st.integers(0, 2**32 - 1),
     st.lists(
