@@ -11,7 +11,7 @@ from vaswani_jax.core import types
 from vaswani_jax.data.subwords import Subwords, parse_model
 from vaswani_jax.data.tokenizer import WORD_START, Tokenizer
 
-# A space follows them, or ends the sentence before the next one.
+# A word after one of these follows a space.
 END_MARKS = ".,;:!?…·。，、；：！？।؟،؛"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from vaswani_jax.core import config, parallel, side_by_side, types
 from vaswani_jax.data.tokenizer import Tokenizer
-from vaswani_jax.inference import generate, padding, phrases
+from vaswani_jax.inference import generate, padding, phrase_rows
 from vaswani_jax.inference.pieces import Piece
 
 # On a CPU a row costs as much in a small batch, where fewer rows are padding or wait
@@ -57,7 +57,9 @@ class PieceBatching:
         shortest = padding.shortest_length([len(piece.ids) + 1 for piece in pieces])
         # Pieces with phrases are searched apart, by one program for their numbers.
         shapes = [self._shape(pieces[index], shortest=shortest) for index in order]
-        phrase_shape = phrases.choose_padded_shape([piece.phrases for piece in pieces])
+        phrase_shape = phrase_rows.choose_padded_shape(
+            [piece.phrases for piece in pieces]
+        )
         for group in padding.group_by_shape(shapes, max_rows=self._max_rows):
             (length, prefix_length, has_phrases), num_rows = group.shape, group.num_rows
             indices = [order[index] for index in group.indices]
@@ -71,7 +73,7 @@ class PieceBatching:
                     source=padding.pad(sources, rows=num_rows, length=length),
                     prefix=padding.pad(prefixes, rows=num_rows, length=prefix_length),
                     numbers=padding.pad(numbers, rows=num_rows, length=2),
-                    phrases=phrases.pad_phrases(
+                    phrases=phrase_rows.pad_phrases(
                         [piece.phrases for piece in batch],
                         rows=num_rows,
                         shape=phrase_shape,

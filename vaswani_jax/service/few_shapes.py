@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vaswani_jax.core import parallel, types
-from vaswani_jax.inference import generate, padding, scoring
+from vaswani_jax.inference import generate, padding, phrase_rows, scoring
 from vaswani_jax.inference import phrases as phrase_search
 from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.inference.phrases import Phrase
@@ -146,7 +146,7 @@ class FewShapesTranslator(Translator):
         """
         finder = self.phrase_finder(None, glossary=glossary)
         return [
-            phrase_search.keep_searchable(line_phrases, shape=shapes.PHRASES)
+            phrase_rows.keep_searchable(line_phrases, shape=shapes.PHRASES)
             for line_phrases in finder.find(lines, None, first_line=first_line)
         ]
 
@@ -178,7 +178,7 @@ class FewShapesTranslator(Translator):
             numbers=np.zeros((num_rows, 2), np.int32),
             alpha=alpha,
             n_best=n_best,
-            phrases=phrase_search.pad_phrases(
+            phrases=phrase_rows.pad_phrases(
                 [piece.phrases for piece in pieces],
                 rows=num_rows,
                 shape=shapes.PHRASES,

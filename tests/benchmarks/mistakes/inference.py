@@ -114,7 +114,7 @@ MISTAKES = (
         "pad_phrases",
         "= $count, $is_word",
         "= 1, $is_word",
-        f"{PHRASES}::test_phrases_are_padded_with_their_counts",
+        "tests/inference/test_phrase_rows.py::test_phrases_are_padded_with_their_counts",
     ),
     Mistake(
         "a part of a word is taken for a phrase",
