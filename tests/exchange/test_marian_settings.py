@@ -86,6 +86,8 @@ def test_an_export_keeps_the_search(tmp_path: pathlib.Path) -> None:
     generation = saved(tmp_path, **common, length_penalty_form="power", beam_size=5)
     assert generation["no_repeat_ngram_size"] == 3 and generation["num_beams"] == 5
     assert "do_sample" not in generation
+    # The search of `export`'s comparison with transformers.
+    assert generation["early_stopping"] == "never"
     limits = {key: generation[key] for key in ("min_length", "max_length")}
     outputs = lengths(**limits)
     assert (min(outputs), max(outputs)) == (4, 8)

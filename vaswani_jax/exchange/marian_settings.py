@@ -290,6 +290,9 @@ def export_search(search: config.SearchConfig) -> dict[str, Any]:
     if search.sampling:
         values |= {"do_sample": True, "num_beams": 1, "top_k": search.top_k}
         values |= {"temperature": search.temperature, "top_p": search.top_p}
+    elif search.beam_size > 1:
+        # By default transformers would stop before hypotheses that may become better.
+        values["early_stopping"] = "never"
     return values
 
 
