@@ -177,6 +177,8 @@ def test_other_origins_may_read_answers_only_if_they_are_named():
     with shouting.client_of(cors_origins=["https://a.example"]) as client:
         answer = client.options("/v1/translate", headers=headers)
         assert answer.headers["access-control-allow-origin"] == "https://a.example"
+        answer = client.get("/health", headers=headers)
+        assert "Retry-After" in answer.headers["access-control-expose-headers"]
         headers["Origin"] = "https://b.example"
         answer = client.options("/v1/translate", headers=headers)
         assert "access-control-allow-origin" not in answer.headers

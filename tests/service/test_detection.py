@@ -48,6 +48,12 @@ def test_the_language_of_the_decoder_that_knows_the_text(text, language):
     assert confidences == sorted(confidences, reverse=True)
 
 
+def test_all_sentences_of_a_text_are_judged():
+    deadline = time.monotonic() + 10
+    detections = asyncio.run(detect("OK. der Hund.", models(), deadline=deadline))
+    assert detections[0].language == "de"
+
+
 def test_a_text_of_too_many_subwords_is_judged_by_its_beginning():
     limits = {"search.max_source_tokens": 12, "search.max_extra_tokens": 1}
     scored = []

@@ -36,6 +36,11 @@ def test_a_second_signal_does_not_wait():
     assert running.should_exit and running.force_exit
 
 
+def test_idle_connections_stay_longer_than_proxies_keep_theirs():
+    running = server.Server(shouting.service_of(ShoutingEngine()), drain_seconds=30.0)
+    assert running.config.timeout_keep_alive > 60
+
+
 def test_connections_are_counted_for_the_guard():
     service = shouting.service_of(ShoutingEngine())
     running = server.Server(service, drain_seconds=30.0)

@@ -113,6 +113,7 @@ class Service:
                 allow_origins=options.cors_origins,
                 allow_methods=["GET", "POST"],
                 allow_headers=["Authorization", "Content-Type"],
+                expose_headers=["Retry-After", "WWW-Authenticate"],
             )
 
     async def __call__(

@@ -51,7 +51,7 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
         )
     spans = texts.split(text[:MAX_CHARACTERS], "en")
     if len(languages) > 1 and spans:
-        line = text[spans[0].begin : spans[0].end]
+        line = " ".join(text[span.begin : span.end] for span in spans)
         while len(line) > 1 and not all(
             _can_score(judge, line) for judge in judges if judge
         ):
@@ -69,11 +69,10 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
         language: math.exp(log_probs.get(language, mean)) for language in languages
     }
     total = sum(weights.values())
-    detections = [
-        Detection(language, round(100 * weight / total, 1))
-        for language, weight in weights.items()
+    return [
+        Detection(language, round(100 * weights[language] / total, 1))
+        for language in sorted(weights, key=lambda language: -weights[language])
     ]
-    return sorted(detections, key=lambda detection: -detection.confidence)
 
 
 def _can_score(judge: tuple[ServedModel, Direction], line: str) -> bool:

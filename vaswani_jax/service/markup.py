@@ -1,7 +1,7 @@
 """Find the text of HTML, and put its translation in its place.
 
 Each text between two tags is translated by itself; tags, comments and the contents of
-`UNTRANSLATED` elements stay as they are.
+elements that are `UNTRANSLATED` or have `translate="no"` stay as they are.
 """
 
 import dataclasses
@@ -20,6 +20,16 @@ TAG = re.compile(
 # Python reads no number of thousands of digits: entities have no zeros before their
 # number, and one beyond all characters is the sign of an unknown character.
 ZEROS = re.compile(r"(&#)0+(?=[0-9])|(&#[xX])0+(?=[0-9a-fA-F])")
+# White space, also as an entity: a no-break space, or a character by its number.
+SPACE = r"(?:\s|&(?:nbsp|#(?:32|160)|#[xX](?:20|[aA]0));)"
+FIRST_SPACES = re.compile(f"{SPACE}*+")
+LAST_SPACE = re.compile(rf"{SPACE}\Z")
+LONGEST_SPACE = len("&nbsp;")
+NOT_TRANSLATED = re.compile(r"\stranslate\s*=\s*[\"']?no\b", re.IGNORECASE)
+# Elements without contents and end tag.
+VOID = frozenset(
+    "area base br col embed hr img input link meta source track wbr".split()
+)
 NO_CHARACTER = re.compile(r"&#(?:[1-9][0-9]{7,}|[xX][1-9a-fA-F][0-9a-fA-F]{6,});?")
 
 
@@ -74,9 +84,11 @@ def join(pieces: Sequence[Piece], lines: str) -> str:
 
 def _replace(old: str, new: str) -> str:
     """Return a text, escaped, with the white space around another one."""
-    begin = old[: len(old) - len(old.lstrip())]
-    end = old[len(old.rstrip()) :]
-    return f"{begin}{html.escape(new, quote=False)}{end}"
+    spaces = FIRST_SPACES.match(old)
+    begin, end = spaces.end() if spaces else 0, len(old)
+    while space := LAST_SPACE.search(old, max(begin, end - LONGEST_SPACE), end):
+        end = space.start()
+    return f"{old[:begin]}{html.escape(new, quote=False)}{old[end:]}"
 
 
 def _pieces(markup: str) -> Iterator[Piece]:
@@ -90,9 +102,28 @@ def _pieces(markup: str) -> Iterator[Piece]:
         elif name in UNTRANSLATED and not match["end"]:
             closing = re.compile(rf"</{name}\b", re.IGNORECASE).search(markup, end)
             end = closing.start() if closing else len(markup)
+        elif name not in VOID and NOT_TRANSLATED.search(match[0]):
+            end = _end_of_element(markup, name, end)
         yield Piece(markup[match.start() : end], is_text=False)
         position = end
     yield _text(markup[position:])
+
+
+def _end_of_element(markup: str, name: str, begin: int) -> int:
+    """Return where the end tag of an element begins; the end of the text if none does.
+
+    Args:
+        markup: The HTML.
+        name: The name of the element.
+        begin: Where its contents begin.
+    """
+    depth = 1
+    tags = re.compile(rf"<(/?){re.escape(name)}(?=[\s/>])", re.IGNORECASE)
+    for tag in tags.finditer(markup, begin):
+        depth += -1 if tag[1] else 1
+        if not depth:
+            return tag.start()
+    return len(markup)
 
 
 def _text(text: str) -> Piece:

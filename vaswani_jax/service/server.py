@@ -14,6 +14,9 @@ from vaswani_jax.service.app import Service
 from vaswani_jax.service.connections import Connection
 
 logger = logging.getLogger(__name__)
+# Longer than the 60 seconds for which proxies usually keep a connection: they would
+# send a request over one that is just being closed.
+IDLE_SECONDS = 75
 # After the last answer, for clients that are slow to read it.
 CLOSING_SECONDS = 5
 
@@ -43,6 +46,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=CLOSING_SECONDS,
             )
         )
