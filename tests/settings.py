@@ -57,6 +57,13 @@ TWO_TARGETS = {
     "data.target_locale": "de,fr",
     "data.user_symbols": "<2de>,<2fr>",
 }
+# A run of one corpus, whose lines have a tag.
+TAGGED = {
+    "data.source": "text",
+    "data.text_directory": ".",
+    "data.user_symbols": "<x>",
+    "data.corpora": [{"name": "a", "source": "a.en", "target": "a.de", "tag": "<x>"}],
+}
 # A run that parses.
 TREEBANK = {
     "data.source": "treebank",

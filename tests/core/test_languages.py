@@ -76,6 +76,23 @@ def test_only_known_languages_have_codes(line: str, code: str) -> None:
     assert (languages.line_locale(line, data) == "de") == (not code)
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("<x> Hello", "Hello"),
+        (">>fra<< <x> Hello", "Hello"),
+        ("<x>\t<x>", ""),
+        ("<xy> Hello", "<xy> Hello"),
+        ("Hello <x>", "Hello <x>"),
+    ],
+)
+def test_the_tags_of_corpora_are_no_text(line: str, text: str) -> None:
+    data = settings.small_settings(**settings.TAGGED).data
+    assert languages.remove_tag(line, data) == text
+    assert languages.is_empty(line, data) == (not text)
+    assert "".join(languages.split_corpus_tags(line, data)) == line
+
+
 def test_the_tag_of_a_corpus_follows_that_of_the_language() -> None:
     data = settings.small_settings(**SEVERAL).data
     for line, expected in (

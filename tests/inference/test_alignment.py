@@ -126,6 +126,16 @@ def test_source_words_are_those_of_the_text_that_is_given(
     assert align("\ufeff", vocabulary) == ""
 
 
+def test_a_symbol_at_the_beginning_of_a_piece_is_no_repeated_tag() -> None:
+    changes = {"data.user_symbols": "<1>", "data.vocab_size": 16}
+    data = settings.small_settings(**changes).data
+    symbols = settings.learn_vocabulary(["a b of <1>"] * 20, data)
+    [ids] = symbols.encode(["a <1> of b"])
+    names = [symbols.source.subword(token) for token in ids]
+    [longest] = [index for index, name in enumerate(names) if "<1>" in name]
+    assert align("a <1> of b", symbols, longest=longest) == "0-0 1-1 2-2 3-3"
+
+
 def test_places_follow_a_normalisation_that_makes_words_of_one(
     vocabulary: Vocabulary,
 ) -> None:

@@ -301,6 +301,10 @@ def test_a_tag_of_the_model_is_no_part_of_the_text(
     path = write_input(tmp_path, ["<2de> a b", "", "<2fr> a"])
     back_translation.back_translate(translator, path, tmp_path / "out")
     assert sides(tmp_path / "out")[1] == ["a b", "", "a"]
+    path = write_input(tmp_path, ["<x> a b", "a"])
+    tagged = make_translator(**settings.TAGGED)
+    back_translation.back_translate(tagged, path, tmp_path / "tagged")
+    assert sides(tmp_path / "tagged")[1] == ["a b", "a"]
     write_input(tmp_path, ["<2de> a b", "a"])
     with pytest.raises(ValueError, match=r"mono\.de, line 2 must begin with a tag"):
         back_translation.back_translate(translator, path, tmp_path / "other")

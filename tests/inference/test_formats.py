@@ -9,9 +9,9 @@ from vaswani_jax.inference import formats
 from vaswani_jax.inference.results import Hypothesis, Output, PairScore
 from vaswani_jax.inference.scoring import Scored
 
-OUTPUTS = (Output((5,), (7, 2), -1.0), Output((6,), (8,), -0.5))
+OUTPUTS = (Output((5,), (7, 2), -1.0), Output((6,), (8, 2), -0.5))
 BEST = Hypothesis("a\tb", -1.5, ("a", "</s>", "b"), OUTPUTS)
-SECOND = Hypothesis("c", -2.0, ("c",), (Output((5, 6), (9,), -2.0),))
+SECOND = Hypothesis("c", -2.0, ("c",), (Output((5, 6), (9, 2), -2.0),))
 
 
 def test_a_hypothesis_is_one_line_of_text_or_of_fields() -> None:
@@ -49,6 +49,16 @@ def test_json_has_the_phrases_that_are_missing() -> None:
     first, second = json.loads(line)["hypotheses"]
     assert first["missing_phrases"] == ["d e", "f"]
     assert second.keys() == {"text", "score"}
+
+
+def test_json_says_which_translation_is_cut() -> None:
+    cut = dataclasses.replace(SECOND, outputs=(Output((5, 6), (9, 9), -2.0),))
+    line = formats.format_translation(1, [cut, SECOND], scored=None, form="json")
+    first, second = json.loads(line)["hypotheses"]
+    assert first["cut"] is True and "cut" not in second
+    tree = dataclasses.replace(cut, symbols=("(S",))  # It is said to be repaired.
+    line = formats.format_translation(1, [tree], scored=None, form="json")
+    assert "cut" not in json.loads(line)["hypotheses"][0]
 
 
 def test_a_reranked_list_has_what_it_is_sorted_by() -> None:

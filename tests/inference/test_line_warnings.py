@@ -27,6 +27,7 @@ def test_each_kind_of_unusual_line_is_counted_and_named(
         [hypothesis(7, 7)],
         [hypothesis(1, is_repaired=True)],
         [dataclasses.replace(hypothesis(), missing_phrases=("b",))],
+        [dataclasses.replace(hypothesis(), outputs=(Output((5,), (6,), -1.0),))],
     ]
     counts = line_warnings.count_unusual_lines(lines, small)
     assert counts == {
@@ -34,13 +35,23 @@ def test_each_kind_of_unusual_line_is_counted_and_named(
         "search.max_source_tokens": 1,
         "search.legal_trees": 1,
         line_warnings.MISSING_PHRASES: 1,
+        line_warnings.CUT: 1,
     }
     line_warnings.warn_of_unusual_lines(counts, small)
-    long, cut, repaired, lacking = (record.getMessage() for record in caplog.records)
+    long, pieces, repaired, cut, lacking = (
+        record.getMessage() for record in caplog.records
+    )
     assert long.startswith("2 lines over config.data.max_length=6 tokens: ")
-    assert cut.startswith("1 line over config.search.max_source_tokens=8 tokens: ")
+    assert pieces.startswith("1 line over config.search.max_source_tokens=8 tokens: ")
     assert repaired.startswith("1 line got a repaired tree")
+    assert cut.endswith(": increase config.search.max_extra_tokens=5")
     assert lacking.startswith("1 line lacks a phrase")
+    caplog.clear()
+    limited = settings.small_settings(**{"search.max_tokens": 9})
+    line_warnings.warn_of_unusual_lines(
+        line_warnings.count_unusual_lines(lines[-1:], limited), limited
+    )
+    assert caplog.messages[0].endswith(": increase config.search.max_tokens=9")
     caplog.clear()
     usual = line_warnings.count_unusual_lines(lines[:1], small)
     line_warnings.warn_of_unusual_lines(usual, small)

@@ -202,20 +202,23 @@ def test_samples_are_sorted_whatever_their_order() -> None:
         ["a b c"],
         drawn,
         reranking=Reranking(),
-        search=translator.config.search,
+        settings=translator.config,
     )
     assert texts_of(ranked) == texts_of(n_best_lists()[:1])
 
 
-def test_a_reverse_model_scores_no_language_code() -> None:
+def test_a_reverse_model_scores_no_tag_and_no_language_code() -> None:
     reverse = Rated(scale=0.1, **BACK)
     options: Any = {"reverse": reverse, "reverse_weight": 0.5}
-    coded = [f">>deu<< {line}" if line else "" for line in LINES]
     ranked = [
-        Rated(**FORTH).rerank(lines, n_best_lists(), **options)
-        for lines in (LINES, coded)
+        Rated(**FORTH, **settings.TAGGED).rerank(
+            [prefix + line if line else "" for line in LINES],
+            n_best_lists(),
+            **options,
+        )
+        for prefix in ("", ">>deu<< ", "<x> ")
     ]
-    assert ranked[0] == ranked[1]
+    assert ranked[0] == ranked[1] == ranked[2]
 
 
 @pytest.mark.parametrize("side", ["forward", "reverse"])

@@ -25,6 +25,12 @@ def test_results_are_values() -> None:
             setattr(result, dataclasses.fields(result)[0].name, None)
 
 
+def test_a_translation_is_cut_if_any_piece_has_no_end_mark() -> None:
+    whole, cut = (results.Output((5,), ids, -1.0) for ids in ((6, 2), (6, 7)))
+    for outputs, expected in (((), False), ((whole,), False), ((cut, whole), True)):
+        assert results.Hypothesis("a", -1.0, ("a",), outputs).is_cut == expected
+
+
 def test_what_users_get_is_public() -> None:
     for name in ("Attention", "Hypothesis", "Output", "PairScore"):
         assert getattr(vaswani_jax, name) is getattr(results, name)

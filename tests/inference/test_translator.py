@@ -84,7 +84,7 @@ def test_minimum_bayes_risk_and_reranking_reorder_the_hypotheses(
             assert sorted(map(repr, plain)) == sorted(map(repr, old))
             scores = [each.rank_score or 0.0 for each in new]
             assert scores == sorted(scores, reverse=True)
-    with pytest.raises(ValueError, match="n_best=4 is more than"):
+    with pytest.raises(ValueError, match="num_candidates=4 is more than"):
         translator.minimum_bayes_risk(LINES, num_candidates=4)
     with pytest.raises(ValueError, match="equal numbers of lines, got 4 and 3"):
         translator.rerank(LINES, n_best[1:])
@@ -369,6 +369,9 @@ def test_wrong_arguments_are_refused_with_the_rule(
     ):
         with pytest.raises(ValueError, match=sentence):
             translator.hypotheses(["a", "b"], **arguments)
+    # Before the lines are translated.
+    with pytest.raises(ValueError, match=r"unknown key config\.search\.prefixes"):
+        translator.translate(["a", "b"], prefixes=["", ""])
     with pytest.raises(
         ValueError, match="sources and targets must have equal numbers of lines"
     ):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests import settings
 from tests.data import small_vocabularies
 from tests.service.shouting import ShoutingEngine
 from vaswani_jax.inference.results import AttendedPair, Attention
@@ -26,6 +27,20 @@ def pair_of(vocabulary, line, text):
         memory=memory,
     )
     return AttendedPair(text, tuple(source), tuple(ids), (0.0,) * len(ids), attention)
+
+
+def test_a_placeholder_at_the_beginning_is_a_word_and_a_tag_is_none():
+    changes = {"data.user_symbols": "<x>,<1>", "data.vocab_size": 18}
+    small = settings.small_settings(**settings.TAGGED | changes)
+    vocabulary = settings.learn_vocabulary(["a b of <1> <x>"] * 20, small.data)
+    for line, first in (("<1> a b", 0), ("<x> a b", 4)):
+        pairs = alignments.pairs_of(
+            line,
+            pair_of(vocabulary, line, line),
+            vocabulary=vocabulary,
+            data=small.data,
+        )
+        assert min(begin for begin, *_ in pairs) == first
 
 
 TEXTS = ["ba  ko", " ri tusen ", "日本", "ba日 ko", "日日", ""]

@@ -8,8 +8,10 @@ import time
 
 import pytest
 
+from tests import settings
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
+from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.service import texts, translations
 from vaswani_jax.service.limits import Search, TooLateError
 from vaswani_jax.service.models import ServedModel
@@ -142,6 +144,28 @@ def test_a_language_code_holds_for_all_sentences_that_follow():
     assert text[sentence.source_begin : sentence.source_end] == "It runs."
     for begin, end, *_ in sentence.alignment:
         assert sentence.source_begin <= begin < end <= sentence.source_end
+
+
+def test_the_tag_of_a_corpus_holds_for_all_sentences_that_follow():
+    engine = ShoutingEngine(**settings.TAGGED)
+    job = job_of(engine, ["<x> A dog barks. It runs.\n>>fra<< <x> One. Two.", "Three."])
+    asyncio.run(translations.translate(job))
+    assert engine.lines == [
+        *("<x> A dog barks.", "<x> It runs.", ">>fra<< <x> One.", ">>fra<< <x> Two."),
+        "Three.",
+    ]
+
+
+def test_a_sentence_says_that_its_translation_is_cut():
+    class Endless(ShoutingEngine):
+        def _hypothesis(self, line, prefix, rank):
+            ids = (5, 5) if "runs" in line else (5, 2)
+            return Hypothesis(line, -1.0, (), (Output((5,), ids, -1.0),))
+
+    job = job_of(Endless(), ["A dog barks. It runs."])
+    [result] = asyncio.run(translations.translate(job))
+    answers = [entry.model_dump(exclude_unset=True) for entry in result.sentences]
+    assert "cut" not in answers[0] and answers[1]["cut"] is True
 
 
 def test_errors_of_a_stream_that_nobody_awaits_are_not_logged(caplog):

@@ -8,11 +8,12 @@ System"). A run with one target locale has no tags.
 import re
 from collections.abc import Mapping, Sequence
 
-from vaswani_jax.core import language_codes, locales
+from vaswani_jax.core import corpora, language_codes, locales
 from vaswani_jax.core.config import DataConfig
 
 # The language code of a line for a MarianMT model: >>fra<<, >>zho_Hans<<.
 CODE = re.compile(r"\s*>>(([a-z]{2,3})(?:_\w+)?)<<\s*")
+WORD = re.compile(r"\s*(\S+)\s*")
 INVISIBLE = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060-\u2069]+")
 
 
@@ -44,10 +45,15 @@ def find_tag(line: str, data: DataConfig) -> str | None:
 
 
 def remove_tag(line: str, data: DataConfig) -> str:
-    """Return a source line without the tag or code that it begins with, if any."""
+    """Return a source line without the tags and the code that it begins with, if any.
+
+    The tag or code of its language stands before the tags of corpora.
+    """
     if tag := find_tag(line, data):
-        return line.partition(tag)[2].lstrip()
-    return split_code(line)[1]
+        text = line.partition(tag)[2].lstrip()
+    else:
+        text = split_code(line)[1]
+    return split_corpus_tags(text, data)[1]
 
 
 def is_empty(line: str, data: DataConfig) -> bool:
@@ -64,6 +70,18 @@ def split_code(line: str) -> tuple[str, str]:
     """
     code = _match_code(line)
     return (code[0], line[code.end() :]) if code else ("", line)
+
+
+def split_corpus_tags(line: str, data: DataConfig) -> tuple[str, str]:
+    """Return the tags of corpora that a line begins with, or "", and the rest.
+
+    A tag is a word of its own: if it is "news", "newspapers" does not begin with it.
+    """
+    tags = {corpus.tag for corpus in corpora.parse_corpora(data.corpora) if corpus.tag}
+    rest = line
+    while (word := WORD.match(rest)) and word[1] in tags:
+        rest = rest[word.end() :]
+    return line[: len(line) - len(rest)], rest
 
 
 def _match_code(line: str) -> re.Match[str] | None:

@@ -84,8 +84,12 @@ def source_words(
 ) -> list[Int[np.ndarray, "_"]]:
     """Return the line's word that each subword of each piece lies in, -1 for none."""
     subwords = vocabulary.source
-    # What every piece begins with stands in the line once.
-    num_repeated = [subwords.num_tags(ids) if n else 0 for n, ids in enumerate(pieces)]
+    spans = vocabulary.find_spans(line)
+    # What every piece begins with stands in the line once. A later piece may begin
+    # with other symbols that could be tags.
+    is_repeated = sum(map(len, pieces)) > len(spans)
+    num_tags = subwords.num_tags(pieces[0]) if is_repeated else 0
+    num_repeated = [num_tags if number else 0 for number in range(len(pieces))]
     ids = [
         token
         for count, piece in zip(num_repeated, pieces, strict=True)
@@ -94,7 +98,7 @@ def source_words(
     word_of_character = words(line, first=0)
     numbers = iter(
         _word_at(span, word_of_character, subword=subwords.subword(token))
-        for token, span in zip(ids, vocabulary.find_spans(line), strict=True)
+        for token, span in zip(ids, spans, strict=True)
     )
     return [
         np.array(

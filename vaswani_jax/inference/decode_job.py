@@ -351,7 +351,7 @@ class TranslationJob:
                 lines,
                 hypotheses,
                 reranking=self._reranking,
-                search=settings.search,
+                settings=settings,
             )
         line_warnings.warn_of_missing_phrases(hypotheses, first_line=self.num_lines + 1)
         return [n_best[: options.num_hypotheses] for n_best in hypotheses]

@@ -28,8 +28,9 @@ def format_translation(
             if no token scores are written.
         form: "text" is the first hypothesis alone; "tsv" a line a hypothesis: number,
             rank, score, text; "json" one object with all. Hypotheses that are trees
-            have their symbols there, and whether these were repaired. What a reranked
-            list is sorted by is the score of "tsv", and `rank_score` of "json".
+            have their symbols there, and whether these were repaired; others have
+            `cut` if they reached the limit of tokens. What a reranked list is sorted
+            by is the score of "tsv", and `rank_score` of "json".
     """
     if form == "text":
         return hypotheses[0].text
@@ -50,6 +51,8 @@ def format_translation(
         if hypothesis.symbols is not None:
             record["symbols"] = hypothesis.symbols
             record["repaired"] = hypothesis.is_repaired
+        elif hypothesis.is_cut:
+            record["cut"] = True
         if scored is not None:
             record["tokens"] = hypothesis.tokens
             record["log_probs"] = [

@@ -1,4 +1,4 @@
-"""Warnings of unusual lines: long ones, repaired trees, phrases, odd characters."""
+"""Warnings of unusual lines: long and cut ones, trees, phrases, odd characters."""
 
 import collections
 import logging
@@ -10,6 +10,7 @@ from vaswani_jax.inference.plain_text import PlainTextLines
 from vaswani_jax.inference.results import Hypothesis
 
 logger = logging.getLogger(__name__)
+CUT = "cut"
 MISSING_PHRASES = "phrases"
 
 
@@ -18,7 +19,7 @@ def count_unusual_lines(
 ) -> collections.Counter[str]:
     """Return, for each setting, how many lines exceed it or needed a repaired tree.
 
-    Lines that lack a phrase are counted, too.
+    Lines whose translation is cut or lacks a phrase are counted, too.
     """
     lengths = [
         [len(output.source) + 1 for output in n_best[0].outputs]
@@ -30,6 +31,9 @@ def count_unusual_lines(
             "data.max_length": sum(max(n, default=0) > longest for n in lengths),
             "search.max_source_tokens": sum(len(n) > 1 for n in lengths),
             "search.legal_trees": sum(n_best[0].is_repaired for n_best in hypotheses),
+            CUT: sum(
+                n_best[0].is_cut and n_best[0].symbols is None for n_best in hypotheses
+            ),
             MISSING_PHRASES: sum(
                 bool(n_best[0].missing_phrases) for n_best in hypotheses
             ),
@@ -62,6 +66,13 @@ def warn_of_unusual_lines(
         logger.warning(
             f"{plurals.format_count(count, 'line')} got a repaired tree, because the "
             f"output was not a tree over the words: {advice}"
+        )
+    if count := counts[CUT]:
+        key = "max_tokens" if search.max_tokens else "max_extra_tokens"
+        logger.warning(
+            f"{plurals.format_count(count, 'line')} got a translation without an end, "
+            f"cut at the limit of tokens: increase config.search.{key}="
+            f"{getattr(search, key)}"
         )
     if count := counts[MISSING_PHRASES]:
         logger.warning(

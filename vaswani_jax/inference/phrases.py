@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from vaswani_jax.core import config, languages, types
+from vaswani_jax.core import config, languages, locales, types
 from vaswani_jax.data import phrase_subwords
 from vaswani_jax.data.phrase_subwords import is_inside_word, is_word_character
 from vaswani_jax.data.subwords import Subwords
@@ -162,8 +162,8 @@ class PhraseFinder:
         """
         self.check_search()
         data = self.settings.data
-        locales = languages.target_locales(data)
-        for has_spaces in {languages.has_spaces(locale, data) for locale in locales}:
+        targets = languages.target_locales(data)
+        for has_spaces in {languages.has_spaces(target, data) for target in targets}:
             for term, translation in (self.glossary or {}).items():
                 phrase = self._encode(Phrase(translation), has_spaces=has_spaces)
                 self._check_spelling(phrase, name=f"glossary, term {term!r}")
@@ -246,11 +246,12 @@ class PhraseFinder:
             text = " ".join(match[0].split())
             if text:
                 begin = match.start() + len(match[0]) - len(match[0].lstrip())
-                is_joined = begin > 0 and is_word_character(line[begin - 1])
+                is_joined = begin > 0 and _joins(line[begin - 1])
+                is_inside = is_inside_word(line, match.end())
                 yield Phrase(
                     text,
                     starts_word=not is_joined,
-                    ends_word=not is_inside_word(line, match.end()),
+                    ends_word=not (is_inside and _joins(line[match.end()])),
                 )
 
     def _encode(self, phrase: Phrase, *, has_spaces: bool) -> Phrase:
@@ -329,6 +330,15 @@ class PhraseFinder:
             len(source) + 1, 0, search=search, models=self.models
         )
         return longest - 1  # The last is the end mark.
+
+
+def _joins(character: str) -> bool:
+    """Return True if what touches a character is a part of its word.
+
+    Chinese, Japanese or Thai letters touch whatever stands beside them.
+    """
+    is_spaced = not locales.LETTERS_WITHOUT_SPACES.match(character)
+    return is_spaced and is_word_character(character)
 
 
 def _count_tokens(phrase: Phrase) -> int:

@@ -130,7 +130,7 @@ def rerank(
     hypotheses: Sequence[Sequence[Hypothesis]],
     *,
     reranking: Reranking,
-    search: SearchConfig,
+    settings: Config,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each line by their score and what is added to it.
 
@@ -141,7 +141,7 @@ def rerank(
         lines: Source lines.
         hypotheses: Those of each line.
         reranking: What is added.
-        search: How the hypotheses were found.
+        settings: Those by which the hypotheses were found.
 
     Raises:
         ValueError: The parameters of a model are not finite numbers.
@@ -152,9 +152,10 @@ def rerank(
         for hypothesis in n_best
         if hypothesis.outputs  # A line without a subword has one without an output.
     ]
+    search = settings.search
     forward = _score_texts(reranking.forward, pairs, search=search)
-    # The code that names a target language is no part of the text.
-    sources = {line: languages.split_code(line)[1] for line in lines}
+    # A tag or the code that names a target language is no part of the text.
+    sources = {line: languages.remove_tag(line, settings.data) for line in lines}
     reverse = _score_texts(
         reranking.reverse,
         [(text, sources[line]) for line, text in pairs],

@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from vaswani_jax.core import types
+
 
 @dataclasses.dataclass(frozen=True)
 class Output:
@@ -50,6 +52,11 @@ class Hypothesis:
     is_repaired: bool = False
     rank_score: float | None = None
     missing_phrases: tuple[str, ...] = ()
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the search reached its limit of tokens before an end mark."""
+        return any(output.ids[-1:] != (types.EOS_ID,) for output in self.outputs)
 
 
 @dataclasses.dataclass(frozen=True)

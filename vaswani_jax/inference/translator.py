@@ -137,8 +137,8 @@ class Translator:
     ) -> list[str]:
         """Return the best translation of each line.
 
-        Warns of unusually long lines, repaired trees, missing phrases, and characters
-        that the vocabulary lacks (logger `vaswani_jax`).
+        Warns of unusually long lines, cut translations, repaired trees, missing
+        phrases, and characters that the vocabulary lacks (logger `vaswani_jax`).
 
         Args:
             lines: Source lines. One string alone is an error.
@@ -173,6 +173,8 @@ class Translator:
         **search: Any,
     ) -> list[Hypothesis]:
         """Return the best hypothesis of each line; all else is as in `translate`."""
+        # Before the work: `search` may have what only `hypotheses` takes, as prefixes.
+        settings = self._override(search)
         lines = arguments.check_lines(lines, "lines")
         hypotheses = self.hypotheses(
             lines,
@@ -181,7 +183,6 @@ class Translator:
             placeholders=placeholders,
             **search,
         )
-        settings = self._override(search)
         line_warnings.warn_of_missing_phrases(hypotheses, first_line=1)
         counts = line_warnings.count_unusual_lines(hypotheses, settings)
         line_warnings.warn_of_unusual_lines(counts, settings)
@@ -326,6 +327,7 @@ class Translator:
         settings = self._override(search)
         if num_candidates is None:
             num_candidates = settings.search.beam_size
+        arguments.check_n_best(num_candidates, settings.search, name="num_candidates")
         lines = arguments.check_lines(lines, "lines")
         hypotheses = self.hypotheses(
             lines,
@@ -394,8 +396,8 @@ class Translator:
         options.check(self)
         lines = arguments.check_lines(lines, "lines")
         arguments.check_equal_numbers(lines=lines, hypotheses=hypotheses)
-        settings = self._override(search).search
-        return reranking.rerank(lines, hypotheses, reranking=options, search=settings)
+        settings = self._override(search)
+        return reranking.rerank(lines, hypotheses, reranking=options, settings=settings)
 
     def record_search(
         self,

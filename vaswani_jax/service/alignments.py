@@ -145,8 +145,11 @@ def pairs_of(
         locale=languages.line_locale(line, data),
         data=data,
     )
-    num_tags = vocabulary.source.num_tags(pair.source)
-    source_words[:num_tags] = -1
+    tags_end = len(line) - len(languages.remove_tag(line, data))
+    text_begin = max(num_tag_characters, tags_end)
+    for index, (_, end) in enumerate(vocabulary.find_spans(line)):
+        if end <= text_begin:
+            source_words[index] = -1
     return [
         (
             source_spans[source][0] - num_tag_characters,
@@ -158,7 +161,7 @@ def pairs_of(
             source_words=source_words,
             target_words=target_words,
         )
-        if source_spans[source][0] >= num_tag_characters and target < len(target_spans)
+        if source_spans[source][0] >= text_begin and target < len(target_spans)
     ]
 
 

@@ -126,6 +126,11 @@ class Sentence(Message):
         description="Translations of the glossary that the best translation of the "
         "sentence lacks. Absent without a glossary.",
     )
+    cut: bool | None = pydantic.Field(
+        default=None,
+        description="True if the best translation is cut at the model's limit of "
+        "tokens, `config.search.max_extra_tokens`; else absent.",
+    )
 
 
 class Result(Message):

@@ -52,14 +52,19 @@ class TranslationJob:
     def lines(self, text: str, spans: Sequence[Span]) -> list[alignments.Line]:
         """Return the line that the model translates for each sentence of a text.
 
-        A language code before a sentence (`>>fra<<`) holds for those that follow.
+        A language code before a sentence (`>>fra<<`) and the tags of corpora hold for
+        those that follow.
         """
-        lines, code = [], ""
+        lines, tags = [], ""
         for span in spans:
             sentence = text[span.begin : span.end]
-            if sentence_code := languages.split_code(sentence)[0]:
-                code = sentence_code
-            prefix = self.direction.prefix + ("" if sentence_code else code)
+            code, untagged = languages.split_code(sentence)
+            own = (
+                code
+                + languages.split_corpus_tags(untagged, self.served.settings.data)[0]
+            )
+            tags = own or tags
+            prefix = self.direction.prefix + ("" if own else tags)
             lines.append(alignments.Line(prefix, sentence))
         return lines
 
@@ -324,6 +329,8 @@ def _entry(
     )
     if job.glossary is not None:
         entry = entry.model_copy(update={"missing_phrases": list(best.missing_phrases)})
+    if best.is_cut and best.symbols is None:
+        entry = entry.model_copy(update={"cut": True})
     if pairs is None:
         return entry
     [word_pairs] = pairs
