@@ -7,13 +7,14 @@
 #
 # To serve a model in one file on port 8000 of this machine alone (docs/guides/serve.md):
 #
-#   vaswani export runs/demo --format=bundle --output=demo.safetensors
+#   vaswani export runs/demo --format=bundle --output=served.safetensors
 #   docker build -t vaswani-serve --build-arg EXTRAS=serve .
 #   docker run --rm --stop-timeout=40 -p 127.0.0.1:8000:8000 \
-#       -v "$PWD/demo.safetensors:/models/demo.safetensors:ro" vaswani-serve \
-#       serve /models/demo.safetensors --host=0.0.0.0 --hosts=127.0.0.1,localhost
+#       -v "$PWD/served.safetensors:/models/served.safetensors:ro" vaswani-serve \
+#       serve /models/served.safetensors --host=0.0.0.0 --hosts=127.0.0.1,localhost
 #
-# With CUDA, add `--gpus all` to `docker run`. launch/kubernetes.yaml uses this image.
+# With CUDA, add `--gpus all` to `docker run`. launch/kubernetes.yaml uses this image, built
+# with EXTRAS=demo,plot,cuda.
 ARG PYTHON=3.13
 FROM python:${PYTHON}-slim
 

@@ -13,6 +13,12 @@
 # resumes.
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}"
+# Under SLURM, JAX gives each process one GPU, that of its local rank. Here a node has one
+# process, which needs all of its GPUs.
+if [ "${SLURM_NTASKS_PER_NODE:-1}" = 1 ] && [ -n "${SLURM_GPUS_ON_NODE:-}" ]; then
+    all_gpus=$(seq -s, 0 $((SLURM_GPUS_ON_NODE - 1)))
+    export JAX_LOCAL_DEVICE_IDS="${JAX_LOCAL_DEVICE_IDS:-$all_gpus}"
+fi
 status=0
 set -x
 srun --kill-on-bad-exit=1 launch/one_host.sh "$@" --coordinator=auto || status=$?

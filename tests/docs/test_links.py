@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+import vaswani_jax
+
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [
     *ROOT.glob("*.md"),
@@ -32,6 +34,13 @@ def test_what_a_page_names_is_there(page: pathlib.Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_this_version_is_the_one_to_cite() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version = {{{vaswani_jax.__version__}}}," in readme
+    assert f"\nversion: {vaswani_jax.__version__}\n" in citation
 
 
 def test_the_readme_counts_the_proofs() -> None:

@@ -241,6 +241,31 @@ def test_a_preempted_job_is_queued_again(
     assert {"--requeue", "--signal=TERM@120", "--ntasks-per-node=1"} <= set(options)
 
 
+@pytest.mark.parametrize(
+    ("gpus", "tasks", "chosen", "used"),
+    [
+        ("4", "1", "", "0,1,2,3"),
+        ("1", "1", "", "0"),
+        ("4", "1", "2,3", "2,3"),
+        ("4", "4", "", ""),
+        ("", "1", "", ""),
+    ],
+)
+def test_the_only_process_of_a_node_uses_all_of_its_gpus(
+    root: pathlib.Path, gpus: str, tasks: str, chosen: str, used: str
+) -> None:
+    stub(root, "srun", script=f'echo "GPUs $JAX_LOCAL_DEVICE_IDS" >> {root}/asked\n')
+    calls = launched(
+        root,
+        "slurm.sh",
+        *TRAIN,
+        SLURM_GPUS_ON_NODE=gpus,
+        SLURM_NTASKS_PER_NODE=tasks,
+        JAX_LOCAL_DEVICE_IDS=chosen,
+    )
+    assert calls[1:] == [f"GPUs {used}"]
+
+
 def test_all_workers_of_a_tpu_pod_run_the_same(root: pathlib.Path) -> None:
     stub(root, "gcloud", script='command="${@: -1}"; cd /; eval "echo ${command#*&&}"')
     [line] = launched(root, "tpu_pod.sh", "pod", "zone-a", *TRAIN)
