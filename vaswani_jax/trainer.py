@@ -47,7 +47,7 @@ class TrainingResult(loop.Outcome):
 
     Attributes:
         step: Number of updates made.
-        best_step: The step with the best validation score; 0 without a validation set.
+        best_step: The step with the best validation score; 0 if there is none.
         metrics: The latest value of each logged metric, as "valid/bleu".
         evaluations: Each an `Evaluation`, the scores of the mean of the last
             checkpoints: on the validation set, and on the test set if there is one.

@@ -111,6 +111,15 @@ def test_a_workdir_may_lie_in_a_directory_of_any_name(tmp_path: pathlib.Path) ->
         assert start.data_directory == ""
 
 
+def test_an_empty_folder_is_no_checkpoint_to_start_from(tmp_path: pathlib.Path) -> None:
+    trees.save(tmp_path / "checkpoints", trees.VALUES)
+    (tmp_path / "config.json").write_text('{"data": {"directory": ""}}')
+    (tmp_path / "best").mkdir()
+    assert select.starting_point(tmp_path, "").checkpoint.step == 1024
+    with pytest.raises(store.CheckpointError, match=r"; pass --checkpoint=newest$"):
+        select.select(tmp_path, "averaged")
+
+
 def test_a_start_from_an_old_mean_names_the_newer_checkpoint(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:

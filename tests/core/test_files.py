@@ -1,7 +1,10 @@
 """Files and directories are written whole or not at all, and their bytes are known."""
 
+import errno
+import fcntl
 import hashlib
 import json
+import os
 import pathlib
 
 import pytest
@@ -104,6 +107,37 @@ def test_a_system_without_flock_locks_nothing(tmp_path: pathlib.Path) -> None:
         "    assert not files.is_held(path)\n"
     )
     interpreter.output_of(program, str(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
+def test_a_file_system_without_locks_is_warned_of_once(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    number: int,
+) -> None:
+    def fail(file: object, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files, "_has_warned", False)
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with files.held(tmp_path), files.held(tmp_path), files.locked(tmp_path / "data"):
+        assert not files.is_held(tmp_path)
+    assert caplog.messages == [
+        f"{tmp_path / 'lock'} cannot be locked ({os.strerror(number)}): this file "
+        "system has no locks; start no second program there"
+    ]
+
+
+def test_a_lock_that_fails_for_another_reason_is_an_error(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(file: object, operation: int) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with pytest.raises(OSError, match="input/output error"), files.held(tmp_path):
+        pass
 
 
 def test_a_link_stays_a_link_to_the_directory_that_is_replaced(tmp_path):

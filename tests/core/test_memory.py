@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 
 from vaswani_jax.core import cpu_allocator, memory, parallel
 
@@ -67,12 +68,53 @@ def test_a_program_lies_in_the_memory_of_an_accelerator_alone():
     assert there == (here.state, here.step, code)
 
 
-def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch):
-    host = memory.available_bytes()
+VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+VERSION_2 = ("memory.max", "memory.current", "inactive_file")
+
+
+def limit_group(group, names, limit):
+    """Write what the kernel shows of a group that uses 5 MiB, 2 of them cache."""
+    limit_file, usage_file, cache = names
+    group.mkdir(parents=True, exist_ok=True)
+    (group / limit_file).write_text(f"{limit}\n")
+    (group / usage_file).write_text(f"{5 * MIB}\n")
+    (group / "memory.stat").write_text(f"anon 1\n{cache} {2 * MIB}\n")
+
+
+@pytest.mark.parametrize(
+    ("membership", "names", "groups"),
+    [
+        ("0::/system/run", VERSION_2, ["", "system", "system/run"]),
+        ("5:cpu:/\n4:memory:/job/1\n0::/", VERSION_1, ["memory", "memory/job/1"]),
+        # A container sees its own group alone, and perhaps its path on the host.
+        ("0::/../outside", VERSION_2, [""]),
+        ("4:memory:/docker/1", VERSION_1, ["memory"]),
+    ],
+)
+def test_a_process_has_what_the_limits_around_it_leave(
+    tmp_path, monkeypatch, membership, names, groups
+):
+    host = memory.free_bytes()
+    root = tmp_path / "cgroup"
+    monkeypatch.setattr(memory, "CGROUP", root)
+    monkeypatch.setattr(memory, "MEMBERSHIP", tmp_path / "membership")
+    (tmp_path / "membership").write_text(f"{membership}\n")
+    limit_group(tmp_path / "outside", names, 6 * MIB)
+    no_limit = 2**63 - 4096 if names == VERSION_1 else "max"
+    for group in groups:
+        limit_group(root / group, names, no_limit)
+    assert memory.free_bytes() > 0.5 * host
+    for group in groups:
+        limit_group(root / group, names, 9 * MIB)
+        assert memory.free_bytes() == 6 * MIB
+        assert memory.available_bytes() == 6 * MIB // jax.local_device_count()
+        limit_group(root / group, names, no_limit)
+
+
+def test_a_process_without_a_known_group_has_what_a_container_leaves(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    (tmp_path / "memory.current").write_text(f"{5 * MIB}\n")
-    (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {2 * MIB}\n")
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory.available_bytes() > 0.5 * host
-    (tmp_path / "memory.max").write_text(f"{9 * MIB}\n")
-    assert memory.available_bytes() == 6 * MIB // jax.local_device_count()
+    monkeypatch.setattr(memory, "MEMBERSHIP", tmp_path / "missing")
+    limit_group(tmp_path, VERSION_2, 9 * MIB)
+    assert memory.free_bytes() == 6 * MIB

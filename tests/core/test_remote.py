@@ -1,5 +1,6 @@
 """Local copies of directories on stores, one of which speaks S3, and its failures."""
 
+import os
 import pathlib
 import shutil
 
@@ -35,6 +36,27 @@ def test_a_file_is_no_workdir(tmp_path: pathlib.Path) -> None:
     (tmp_path / "run").write_text("")
     with pytest.raises(ValueError, match="run must be a directory, and is a file"):
         remote.open_workdir(str(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("use", ["pull", "hold"])
+def test_the_cache_that_a_local_copy_begins_is_the_users_alone(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    """Programs that were compiled are kept in it only if nobody else can write it."""
+    monkeypatch.delenv("VASWANI_JAX_MIRRORS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    directory = remote.open_directory(f"file://{tmp_path}/bucket/run")
+    previous_mask = os.umask(0o002)
+    try:
+        if use == "pull":
+            directory.pull()
+        else:
+            with directory.hold():
+                pass
+    finally:
+        os.umask(previous_mask)
+    assert directory.path.parent == tmp_path / "cache/vaswani_jax"
+    assert directory.path.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_file_of_a_store_is_fetched_when_it_has_changed(

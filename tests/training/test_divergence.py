@@ -3,6 +3,8 @@
 import json
 import pathlib
 import shutil
+import signal
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,26 +16,32 @@ from tests import settings
 from tests.training.small_runs import OVERRIDES, read_metrics, train
 from vaswani_jax.checkpoints import store
 from vaswani_jax.data import prepared, training_batches
-from vaswani_jax.training import divergence, step
+from vaswani_jax.training import divergence, preemption, resume, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
 
 def poison(
     monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int, int], bool], value: float
-) -> None:
-    """Multiply loss and parameters by a value after some updates, of some batches."""
+) -> list[weakref.ref[Any]]:
+    """Multiply loss and parameters by a value after some updates, of some batches.
+
+    Returns a list of weak references to the parameters of the last update.
+    """
     make_train_steps = step.make_train_steps
+    references: list[weakref.ref[Any]] = []
 
     def poisoned(update: Any) -> Any:
         def run(state: step.TrainState, rows: Any) -> Any:
             total = int(total_of(rows))
             state, metrics = update(state, rows)
-            if not is_bad(int(state.step), total):
-                return state, metrics
-            params = jax.tree.map(lambda leaf: leaf * value, state.params)
-            sums = metrics.sums.replace(loss=metrics.sums.loss * value)
-            return state.replace(params=params), metrics.replace(sums=sums)
+            if is_bad(int(state.step), total):
+                params = jax.tree.map(lambda leaf: leaf * value, state.params)
+                sums = metrics.sums.replace(loss=metrics.sums.loss * value)
+                state = state.replace(params=params)
+                metrics = metrics.replace(sums=sums)
+            references[:] = map(weakref.ref, jax.tree.leaves(state.params))
+            return state, metrics
 
         run.lower = update.lower  # type: ignore[attr-defined]
         return run
@@ -43,6 +51,7 @@ def poison(
         return lambda num_microbatches: poisoned(make_train_step(num_microbatches))
 
     monkeypatch.setattr(step, "make_train_steps", make_poisoned)
+    return references
 
 
 def test_an_update_that_diverges_is_named_among_several(
@@ -104,8 +113,17 @@ def test_a_bad_batch_is_recorded_and_left_out(
     }
     small = settings.small_settings(**changes)
 
-    poison(monkeypatch, lambda num_updates, total: total == totals[4], np.nan)
-    last = train(small, tmp_path)
+    params = poison(monkeypatch, lambda num_updates, total: total == totals[4], np.nan)
+    resume_run = resume.resume
+
+    def resume_with_room(*args: Any, **options: Any) -> resume.Resumed:
+        assert all(reference() is None for reference in params)
+        return resume_run(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resume, "resume", resume_with_room)
+        last = train(small, tmp_path)
+    assert params
     text = log_lines.text
     assert "at step 5 the loss is" in text and "not finite" in text
     assert "batch 4 is skipped" in text and "continues from step 4" in text
@@ -131,7 +149,12 @@ def test_a_fine_tuned_run_goes_back_to_the_parameters_it_began_with(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, totals: list[int]
 ) -> None:
     small = settings.small_settings(
-        **OVERRIDES | {"training.num_steps": 2, "training.max_skipped_batches": 1}
+        **OVERRIDES
+        | {
+            "training.num_steps": 2,
+            "training.evaluate_every_steps": 1,
+            "training.max_skipped_batches": 1,
+        }
     )
     data = prepared.open_or_prepare(small, tmp_path / "data", rebuild=False)
     size = data.vocabulary.size
@@ -148,11 +171,50 @@ def test_a_fine_tuned_run_goes_back_to_the_parameters_it_began_with(
 
     monkeypatch.setattr(step, "create_state", create_on_device)
     monkeypatch.setattr(step, "place_on_devices", remember)
-    poison(monkeypatch, lambda num_updates, total: total == totals[0], np.nan)
+    poison(monkeypatch, lambda num_updates, total: total == totals[1], np.nan)
     last = train(small, tmp_path, initial_params=initial)
-    assert last.record["skipped"] == [0] and len(placed) == 2
+    assert last.record["skipped"] == [1] and len(placed) == 2
     for params in placed:
         jax.tree.map(np.testing.assert_array_equal, params, initial)
+    # The parameters that were the best before it went back are still its own.
+    assert store.steps(tmp_path / "best") == [1]
+    assert not (tmp_path / "best.old").exists()
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_run_that_goes_back_to_a_cut_evaluation_knows_its_score(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    totals: list[int],
+    is_recorded: bool,
+) -> None:
+    changes = OVERRIDES | {
+        "training.num_steps": 6,
+        "training.checkpoint_every_steps": 4,
+        "training.evaluate_every_steps": 4,
+        "training.max_skipped_batches": 1,
+    }
+    small = settings.small_settings(**changes)
+
+    def cut(params: Any) -> dict[str, float]:
+        signal.raise_signal(signal.SIGTERM)
+        raise AssertionError("the signal did not interrupt it")
+
+    with pytest.raises(preemption.Stopped, match="at step 4"):
+        train(small, tmp_path, evaluator=cut)
+    poison(monkeypatch, lambda num_updates, total: total == totals[4], np.nan)
+    # At the start and at the end; if the disk is full, after going back, too.
+    losses = [1.0, 2.0]
+    if not is_recorded:
+        monkeypatch.setattr(resume, "record_evaluation", lambda run, progress: None)
+        losses.insert(0, 1.0)
+    last = train(
+        small, tmp_path, evaluator=lambda params: {"valid/loss": losses.pop(0)}
+    )
+    assert last.record["skipped"] == [4] and not losses
+    assert last.record["best"]["step"] == 4
+    rows = read_metrics(tmp_path)
+    assert [rows[number]["valid/loss"] for number in (4, 6)] == [1.0, 2.0]
 
 
 def test_too_many_bad_batches_end_the_run_with_a_report(

@@ -78,6 +78,13 @@ def test_an_evaluation_that_a_signal_cuts_is_made_when_the_run_goes_on(
         read_metrics(tmp_path / name)[4]["valid/loss"] for name in ("cut", "whole")
     ]
     assert losses == [0.0, 0.0]
+    # Once it is made, it is not made again, unless its record is damaged.
+    train(small, tmp_path / "cut", evaluator=cut)
+    assert len(evaluations) == 2
+    assert read_metrics(tmp_path / "cut")[4]["valid/loss"] == 0.0
+    (tmp_path / "cut/evaluated.json").write_text("{")
+    with pytest.raises(preemption.Stopped):
+        train(small, tmp_path / "cut", evaluator=cut)
 
 
 def test_an_evaluation_that_a_signal_cuts_does_not_end_patience(
@@ -169,7 +176,7 @@ def test_without_a_validation_set_no_step_is_the_best(
         assert not (workdir.path / "best").exists()
         # It resumes.
         again = loop.train(small, data, workdir=workdir, evaluators=evaluators)
-        assert again.step == outcome.step
+        assert (again.step, again.best_step) == (outcome.step, 0)
 
 
 def test_a_score_of_another_tokeniser_is_not_compared() -> None:

@@ -60,7 +60,7 @@ def select(
         existing = [
             option + existing_name
             for existing_name, folder in FOLDER_OF.items()
-            if (workdir / folder).is_dir()
+            if store.steps(workdir / folder)
         ]
         hint = f"; pass {' or '.join(existing)}" if existing else ""
         raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}{hint}")
@@ -218,7 +218,7 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     config_file = workdir / "config.json"
     if not config_file.exists():
         raise ValueError(f"--init_from: {why_no_run(workdir)}")
-    existing = [name for name in FOLDERS if _directory(workdir, name).is_dir()]
+    existing = [name for name in FOLDERS if store.steps(_directory(workdir, name))]
     chosen_name = name or [*existing, "newest"][0]
     checkpoint = select(workdir, chosen_name, option=f"--init_from={workdir}@")
     steps = store.steps(workdir / "checkpoints")

@@ -1,7 +1,9 @@
 """Write files and directories that a crash cannot damage, and check and lock them."""
 
 import contextlib
+import errno
 import hashlib
+import logging
 import os
 import pathlib
 import shutil
@@ -15,6 +17,11 @@ except ImportError:  # Windows has none.
     fcntl = None  # type: ignore[assignment]
 
 Digests = Mapping[str, tuple[int, str]]
+
+# What flock fails with on a file system that has no locks.
+NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
+logger = logging.getLogger(__name__)
+_has_warned = False
 
 
 def describe_file(path: pathlib.Path, previous: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -107,14 +114,25 @@ def lock(file: IO[Any], *, wait: bool) -> bool:
         wait: Whether to wait until the lock is free.
 
     Returns:
-        False if another program has locked it. Without flock (Windows), always True.
+        False if another program has locked it. Always True without flock: on Windows,
+        and, with one warning, on a file system that has no locks.
     """
+    global _has_warned
     if fcntl is None:
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        if not _has_warned:
+            _has_warned = True
+            logger.warning(
+                f"{file.name} cannot be locked ({error.strerror}): this file system "
+                "has no locks; start no second program there"
+            )
     return True
 
 

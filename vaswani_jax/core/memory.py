@@ -3,7 +3,7 @@
 import pathlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -13,7 +13,13 @@ import psutil
 from vaswani_jax.core import cpu_allocator, parallel, processes, shards
 
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-CGROUP = pathlib.Path("/sys/fs/cgroup")  # version 2, as mounted in a container
+CGROUP = pathlib.Path("/sys/fs/cgroup")
+MEMBERSHIP = pathlib.Path("/proc/self/cgroup")
+# The limit, the usage and the file cache of a control group, in versions 2 and 1.
+ACCOUNTS = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 class NeededBytes(NamedTuple):
@@ -121,17 +127,48 @@ def make_room(needed: int) -> bool:
 
 
 def free_bytes() -> int:
-    """Return the host's free memory in bytes, its file cache included."""
-    return min(psutil.virtual_memory().available, _free_in_container(CGROUP))
+    """Return the bytes that the host and its limits leave, file cache included."""
+    host = psutil.virtual_memory()
+    groups = [_free_in_group(group, total=host.total) for group in _control_groups()]
+    return min([host.available, *groups])
 
 
-def _free_in_container(directory: pathlib.Path) -> int:
-    """Return the bytes below a container's limit, its file cache included."""
+def _control_groups() -> Iterator[pathlib.Path]:
+    """Yield the control groups of this process, each before the one around it.
+
+    The limits of all hold: a container's, a SLURM job's, a systemd service's.
+    """
     try:
-        limit = int((directory / "memory.max").read_text(encoding="utf-8"))
-        used = int((directory / "memory.current").read_text(encoding="utf-8"))
-        stat = (directory / "memory.stat").read_text(encoding="utf-8").split()
-        cached = int(stat[stat.index("inactive_file") + 1])
-    except (OSError, ValueError):  # No container, or the limit is "max".
-        return sys.maxsize
-    return max(0, limit - used + cached)
+        lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux, or hidden
+        lines = ["0::/"]
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root = CGROUP / "memory" if controllers else CGROUP
+        # Such a path leads out of what a container sees.
+        group = root if path.startswith("/..") else root / path.strip("/")
+        yield group
+        yield from group.parents[: len(group.parts) - len(root.parts)]
+
+
+def _free_in_group(group: pathlib.Path, *, total: int) -> int:
+    """Return the bytes below a control group's limit, its file cache included.
+
+    Args:
+        group: Its directory.
+        total: The memory of the host; a limit above it is none.
+    """
+    for limit_file, usage_file, cache in ACCOUNTS:
+        try:
+            limit = int((group / limit_file).read_text(encoding="utf-8"))
+            if limit >= total:
+                continue
+            used = int((group / usage_file).read_text(encoding="utf-8"))
+            stat = (group / "memory.stat").read_text(encoding="utf-8").split()
+            cached = int(stat[stat.index(cache) + 1])
+        except (OSError, ValueError):  # It is of the other version, or "max".
+            continue
+        return max(0, limit - used + cached)
+    return sys.maxsize

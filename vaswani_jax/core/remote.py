@@ -126,6 +126,7 @@ class RemoteDirectory(files.Directory):
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
+        self._make_directory()
         with files.held(self.path):
             self._is_holder = True
             try:
@@ -303,7 +304,7 @@ class RemoteDirectory(files.Directory):
         Raises:
             RemoteError: The store raised an exception.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._make_directory()
         with open(self._record.with_suffix(".lock"), "w", encoding="utf-8") as lock:
             files.lock(lock, wait=True)
             last_sync = {}
@@ -318,6 +319,11 @@ class RemoteDirectory(files.Directory):
             rows = {name: vars(last) for name, last in last_sync.items()}
             record = {"url": self._url, "files": rows}
             files.write_atomically(self._record, json.dumps(record))
+
+    def _make_directory(self) -> None:
+        # `core.compilation_cache` uses the parent, too, unless others can write it.
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.mkdir(exist_ok=True)
 
     def _read_record(self) -> dict[str, Sync]:
         try:

@@ -106,8 +106,11 @@ def _wandb(
         allow_val_change=True,
     )
     _record(workdir, "wandb", identifier)
+    # W&B ignores its own steps when they come again, as after a skipped batch.
+    run.define_metric("step")
+    run.define_metric("*", step_metric="step")
     try:
-        yield lambda step, values: run.log(dict(values), step=step)
+        yield lambda step, values: run.log({**values, "step": step})
     finally:
         run.finish()
 

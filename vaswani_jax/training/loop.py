@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,7 +45,7 @@ class Outcome:
 
     Attributes:
         step: Number of updates made.
-        best_step: The step with the best validation score.
+        best_step: The step with the best validation score; 0 if there is none.
         metrics: The latest value of each logged metric.
     """
 
@@ -76,6 +77,8 @@ def train(
 
     Raises:
         divergence.DivergedError: Too many batches gave no finite loss or a spike.
+        ValueError: Several processes have different settings, vocabularies, texts or
+            workdirs.
         store.CheckpointError: No checkpoint can be used, or the last one could not be
             written.
         OSError: The workdir is on a store that cannot be written at the start.
@@ -92,6 +95,7 @@ def train(
         if "valid" in data.counts
         else "",
     )
+    resume.check_processes_agree(run)
     pairs, corpus_sizes = data.token_pairs("train"), data.manifest.corpus_sizes
     batches = training_batches.make_training_batches(
         settings.data, pairs, seed=settings.seed, corpus_sizes=corpus_sizes
@@ -114,6 +118,7 @@ def train(
             _record_start(run, resumed, init_from=init_from)
 
         processes.run_on_main(begin, ValueError, OSError)
+        resume.check_workdir_is_shared(run)
         _log_start(run, batches, resumed=resumed, init_from=init_from)
         for epoch in training_batches.epoch_shares(
             settings.data, pairs, batches, corpus_sizes=corpus_sizes
@@ -152,14 +157,14 @@ class _Loop:
     is_memory_short: bool = False
 
     def outcome(self) -> Outcome:
-        progress = self.progress
-        return Outcome(progress.step, progress.best.step, self.log.latest)
+        best = self.progress.best
+        best_step = best.step if best.score > -math.inf else 0
+        return Outcome(self.progress.step, best_step, self.log.latest)
 
     def train(self, state: TrainState) -> None:
         """Make all remaining updates."""
         progress, num_steps = self.progress, self.run.settings.training.num_steps
-        if not progress.is_evaluated and not self._evaluate(state.evaluated_params):
-            raise Stopped(self.signals.signal_number, progress.step)
+        self._repeat_cut_evaluation(state)
         if progress.step >= num_steps:
             logger.info(
                 f"nothing to train: the run is at step {progress.step:,} and "
@@ -226,6 +231,7 @@ class _Loop:
                 max_loss_rise=training.max_loss_rise,
             )
             if bad_update:
+                del state  # The devices need not hold two.
                 state = self._go_back(bad_update)
                 step, is_last = self.progress.step, False
                 start_time = time.monotonic()
@@ -290,15 +296,29 @@ class _Loop:
             workdir=self.run.workdir.path,
             checkpoint_steps=store.steps(self.run.checkpoints),
         )
-        resumed = resume.resume(self.run, self.initial_params)
+        resumed = resume.resume(
+            self.run, self.initial_params, previous_best=self.progress.best
+        )
         self.progress = dataclasses.replace(
             resumed.progress,
             num_microbatches=self.progress.num_microbatches,
             skipped_batches=skipped_batches,
         )
         logger.info(f"training continues from step {self.progress.step:,}")
-        self.log.open(self.progress.step)
-        return step.place_on_devices(self.run.settings, resumed.state)
+        self.log.open(self.progress.step, is_evaluated=self.progress.is_evaluated)
+        state = step.place_on_devices(self.run.settings, resumed.state)
+        self._repeat_cut_evaluation(state)
+        return state
+
+    def _repeat_cut_evaluation(self, state: TrainState) -> None:
+        """Make the evaluation of the checkpoint that a signal has cut, if one has."""
+        if self.progress.is_evaluated:
+            return
+        if not self._evaluate(state.evaluated_params):
+            raise Stopped(self.signals.signal_number, self.progress.step)
+        self.progress.is_evaluated = True
+        if processes.is_main_process():
+            resume.record_evaluation(self.run, self.progress)
 
     def _log_updates(self, updates: Sequence[StepMetrics], *, seconds: float) -> None:
         num_updates = self.progress.step

@@ -1,6 +1,9 @@
 """Start a run: from its newest valid checkpoint, or with new parameters."""
 
+import contextlib
 import dataclasses
+import hashlib
+import json
 import logging
 import pathlib
 from typing import Any
@@ -17,6 +20,15 @@ from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.training import early_stopping, optimizer, step
 from vaswani_jax.training.early_stopping import Best, Criterion
 from vaswani_jax.training.step import TrainState
+
+# In the workdir: the evaluation that a signal had cut, once it is made.
+EVALUATED = "evaluated.json"
+# Names of files, which may differ between hosts, and what process 0 alone uses.
+LOCAL_SETTINGS = {
+    *("data.corpora", "data.train_trees", "data.valid_trees", "data.test_trees"),
+    *("data.silver_trees", "training.loggers"),
+    *(key for key, setting in config.SETTINGS.items() if setting.is_path),
+}
 
 logger = logging.getLogger(__name__)
 
@@ -95,12 +107,16 @@ class Resumed:
     changes: list[run_record.Change]
 
 
-def resume(run: Run, initial_params: Any = None) -> Resumed:
+def resume(
+    run: Run, initial_params: Any = None, *, previous_best: Best | None = None
+) -> Resumed:
     """Return the state of the newest valid checkpoint, or a new one.
 
     Args:
         run: The run.
         initial_params: Parameters of a new run, as NumPy arrays; random if None.
+        previous_best: The best scores of a run that goes back. If there is no
+            checkpoint to go back to, WORKDIR/best stays the run's.
 
     Raises:
         CheckpointError: All checkpoints are damaged, or the newest is of another
@@ -112,9 +128,14 @@ def resume(run: Run, initial_params: Any = None) -> Resumed:
     checkpoint = newest_valid(run.checkpoints, fetch_again=run.workdir.pull_again)
     if checkpoint is None:
         state = _new_state(run, initial_params)
-        best = _restore_best(run, step=0, record={})
+        if previous_best is None:
+            best = _restore_best(run, step=0, record={})
+        else:
+            best = Best(saved_score=previous_best.saved_score)
         return Resumed(state, Progress(0, best), [])
     record = checkpoint.record
+    if record.get("unevaluated", False):
+        record = record | _read_evaluation(run, checkpoint.step)
     changes = run_record.find_changes(record["config"], run.settings)
     _check_same_run(run, checkpoint, changes=changes)
     for difference in run_record.software_changes(record.get("environment", {})):
@@ -212,6 +233,35 @@ def save_checkpoint(run: Run, progress: Progress, *, state: TrainState) -> None:
         )
 
 
+def record_evaluation(run: Run, progress: Progress) -> None:
+    """Record the evaluation that the newest checkpoint lacks, for later starts."""
+    best = early_stopping.best_record(progress.best, run.criterion)
+    if best:
+        # The score is of these settings, perhaps not of the checkpoint's.
+        best["config"] = config.to_dict(run.settings)
+    with contextlib.suppress(OSError):  # The next start evaluates again.
+        evaluation = {
+            "checkpoint": store.fingerprint(run.checkpoints / str(progress.step)),
+            "unevaluated": False,
+            "best": best,
+        }
+        text = json.dumps(evaluation)
+        files.write_atomically(run.workdir.path / EVALUATED, text)
+
+
+def _read_evaluation(run: Run, step: int) -> dict[str, Any]:
+    """Return what `record_evaluation` adds to a checkpoint's record; {} if nothing."""
+    evaluation: dict[str, Any] = {}
+    fingerprint = None
+    with contextlib.suppress(OSError, TypeError, ValueError):  # It may be damaged.
+        text = (run.workdir.path / EVALUATED).read_text(encoding="utf-8")
+        evaluation = dict(json.loads(text))
+        fingerprint = store.fingerprint(run.checkpoints / str(step))
+    is_same = evaluation.pop("checkpoint", "") == fingerprint
+    # A process that does not see the file yet would evaluate alone: then all do.
+    return evaluation if processes.gather_from_all(np.array(is_same)).all() else {}
+
+
 def newest_valid(
     directory: pathlib.Path,
     *,
@@ -295,6 +345,72 @@ def _check_agreement(
             "damaged) or from other parameters: all must see the same files, on a "
             "shared file system or in an object store"
         )
+
+
+def check_processes_agree(run: Run) -> None:
+    """Refuse processes that would train another run than process 0.
+
+    Raises:
+        ValueError: Their settings, vocabularies or texts differ; raised in every
+            process. Paths may differ, as a text may lie elsewhere on each host.
+    """
+    if processes.num_processes() == 1:
+        return
+    values = config.flatten(config.to_dict(run.settings))
+    shared = {key: values[key] for key in values.keys() - LOCAL_SETTINGS}
+    corpora = [
+        dataclasses.replace(corpus, source="", target="")
+        for corpus in run.settings.data.training_corpora
+    ]
+    parts = {
+        "settings": repr((sorted(shared.items()), corpora)),
+        "vocabulary": run.vocabulary.fingerprint,
+        "training text": run.training_text,
+        "validation text": run.valid_text,
+    }
+    digests = processes.gather_from_all(
+        np.array([_digest(part) for part in parts.values()], np.int32)
+    )
+    differs = digests != digests[0]
+    if differs.any():
+        names = np.array(list(parts))[differs.any(axis=0)]
+        numbers = np.flatnonzero(differs.any(axis=1)).tolist()
+        raise ValueError(
+            f"processes {numbers} differ from process 0 in {', '.join(names)}: one run "
+            "needs the same in all; start each host with the same flags, files and "
+            "version of vaswani_jax"
+        )
+
+
+def check_workdir_is_shared(run: Run) -> None:
+    """Refuse processes whose workdir is not that of process 0.
+
+    Call it when process 0 has recorded the start.
+
+    Raises:
+        ValueError: A process sees another record; raised in every process.
+    """
+    if processes.num_processes() == 1:
+        return
+    if not processes.is_main_process():
+        with contextlib.suppress(OSError):
+            # NFS may remember that there was no such directory; this asks the server.
+            run.workdir.path.mkdir(parents=True, exist_ok=True)
+        run.workdir.pull()
+    run_id = run_record.identify_run(run.workdir.path)["id"]
+    digests = processes.gather_from_all(np.array(_digest(run_id), np.int32))
+    if (digests != digests[0]).any():
+        numbers = np.flatnonzero(digests != digests[0]).tolist()
+        raise ValueError(
+            f"processes {numbers} see another --workdir={run.workdir.path} than "
+            "process 0: all must see the same files, on a shared file system or in an "
+            "object store"
+        )
+
+
+def _digest(text: str) -> int:
+    """Return a number of 28 bits that changes with a text."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)
 
 
 def _new_state(run: Run, initial_params: Any) -> TrainState:
