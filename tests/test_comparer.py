@@ -449,6 +449,35 @@ def test_one_of_several_languages_is_compared(
         comparer.compare_systems(runs, **text, scoring={"target_locale": "es"})
 
 
+def test_training_words_are_those_of_the_language_that_is_compared(
+    make_run: Any, tmp_path: pathlib.Path
+) -> None:
+    """Most lines are Thai, whose words BLEU takes for letters."""
+    changes = {"data.target_locale": "de,th", "data.user_symbols": "<2de>,<2th>"}
+    tags = ["<2de>", "<2th>", "<2th>"]
+    source = [f"{tags[n % 3]} {line}" for n, line in enumerate(SOURCE)]
+    references = [line if n % 3 == 0 else "สวัสดี" for n, line in enumerate(REFERENCES)]
+    recorded = {
+        "source": bleu.lines_checksum(source),
+        "references": bleu.lines_checksum(references),
+    }
+    runs = [
+        make_run(name, references, settings_changes=changes, **recorded)
+        for name in ("a", "b")
+    ]
+    german = references[::3]
+    result = comparer.compare_systems(
+        runs,
+        source=write(tmp_path / "s", source),
+        references=write(tmp_path / "r", references),
+        training_text=write(tmp_path / "train", german),
+        scoring={"target_locale": "de"},
+    )
+    [table] = [table for table in result.tables if table.key == "frequency"]
+    num_words = sum(len(line.split()) for line in german)
+    assert sum(row.count for row in table.rows) == num_words
+
+
 def test_what_makes_no_sense_is_refused(make_run: Any, tmp_path: pathlib.Path) -> None:
     run = make_run("a", OUTPUTS)
     short = write(tmp_path / "short", OUTPUTS[:3])

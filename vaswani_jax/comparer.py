@@ -170,13 +170,16 @@ def compare_systems(
         data,
     )
     numbers = _lines_of_locale(text, tagged_data, locale=data.target_locale)
+    chosen_references = [text.references[number] for number in numbers]
     compared_text = comparison.Text(
         name=text.name,
         # A tag is no word, number or name.
         source=[languages.remove_tag(text.source[n], tagged_data) for n in numbers],
-        references=[text.references[number] for number in numbers],
+        references=chosen_references,
         data=data,
-        training_words=_training_words(runs, training_text, text=text, data=data),
+        training_words=_training_words(
+            runs, training_text, references=chosen_references, data=data
+        ),
     )
     # Refuse wrong options before a run translates, which takes long.
     has_seeds = any(len(members) > 1 for members in members_by_system)
@@ -463,11 +466,18 @@ def _training_words(
     runs: Sequence[_Run],
     training_text: str,
     *,
-    text: _Text,
+    references: Sequence[str],
     data: config.DataConfig,
 ) -> WordCounts | None:
-    """Count the words of the training text; None if there is none."""
-    metric = metrics_module.find_metrics(text.references, data=data)[0]
+    """Count the words of the training text; None if there is none.
+
+    Args:
+        runs: The first with a training text has the words.
+        training_text: FILES[#COLUMN] that has them instead, or "".
+        references: Those of the compared language, which decide what a word is.
+        data: The settings of the scores.
+    """
+    metric = metrics_module.find_metrics(references, data=data)[0]
     tokenize = line_tables.tokenizer_of(metric)
     if training_text:
         return word_counts.count_file(training_text, tokenize=tokenize)

@@ -96,7 +96,10 @@ HEADS = flags.DEFINE_list(
     "and 5, by default chosen by the rule in the picture.",
 )
 SUBWORDS = flags.DEFINE_bool(
-    "subwords", False, "Figures 3 to 5 show subwords instead of words."
+    "subwords",
+    False,
+    "Figures 3 to 5 show subwords instead of words; of text without spaces they always "
+    "do.",
 )
 KIND = flags.DEFINE_enum(
     "kind",
@@ -297,7 +300,9 @@ def _draw_figure(number: int) -> Any:
     sentence = SENTENCE.value or attention_layer.paper_sentence(number, translator)
     attention = attention_layer.attend(translator, sentence)
     layer = attention_layer.read_layer(
-        attention, kinds["encoder"], by_word=not SUBWORDS.value
+        attention,
+        kinds["encoder"],
+        by_word=attention_layer.has_words(settings.data) and not SUBWORDS.value,
     )
     return attention_lines.draw_figure(
         number, layer, word=WORD.value, heads=heads, title=name

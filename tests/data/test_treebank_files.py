@@ -165,6 +165,7 @@ def test_an_entry_that_means_no_files_is_refused(
         ("02-21", 1, "sections 02-21 have 39,832 trees in LDC99T42, here 1"),
         ("gum/dev.trees.txt", 5, None),
         ("22,23", 5, None),
+        ("wsj/22,wsj/23", 5, None),
         ("", 0, None),
     ],
 )

@@ -64,3 +64,11 @@ SAME = System(
 HALF = System(
     "half", [with_errors(REFERENCES, share=0.3, seed=3)], 'made <up> & "short"'
 )
+# Outputs without spaces between words, two letters of which differ.
+WITHOUT_SPACES = [
+    System(name, [[line]], "made up")
+    for name, line in (("happy", "他很高兴。"), ("glad", "他很开心。"))
+]
+CHINESE = Text(
+    "test", ["x"], ["他很高兴。"], scoring(**{"data.target_locale": "zh"}), None
+)

@@ -155,6 +155,15 @@ def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -
         comparison.compare(systems, text, **options)
 
 
+@pytest.mark.parametrize("test", significance.DRAWS)
+def test_a_wrong_seed_is_refused_with_the_options(
+    test: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "abc")
+    with pytest.raises(ValueError, match=r"SACREBLEU_SEED must be .*, got 'abc'"):
+        comparison.choose_scores(compared.TEXT, metrics=[], test=test, has_seeds=False)
+
+
 def test_a_text_of_too_many_lines_is_refused() -> None:
     lines = ["a"] * 10_001
     systems = [System(name, [lines], "") for name in "ab"]

@@ -100,3 +100,10 @@ def test_systems_of_seeds_have_their_spread_and_notes() -> None:
         "chrF2 and the nearest output",
         "B has one seed: no test can say how another would score",
     ]
+
+
+def test_of_text_without_spaces_the_letters_that_differ_are_marked() -> None:
+    result = comparison.compare(
+        compared.WITHOUT_SPACES, compared.CHINESE, metrics=["chrf"]
+    )
+    assert "\n  [-A-] {+B+}  他很[-高兴-]{+开心+}。" in result.format()

@@ -67,6 +67,48 @@ def test_the_pieces_give_both_outputs_back(first: str, second: str) -> None:
         assert " ".join(texts) == output
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "marked"),
+    [
+        ("他很高兴。", "他很开心。", "他很[-高兴-]{+开心+}。"),
+        ("很好", "他很好", "{+他+}很好"),
+        ("2007年", "在2007年", "{+在+}2007年"),
+        ("I like 北京", "I love 北京", "I [-like-] {+love+} 北京"),
+        ("天气 好", "天气好", "天气 好"),
+        ("ฉันชื่อดี", "ฉันชื่นดี", "ฉันชื่[-อ-]{+น+}ดี"),
+        ("ที", "ทิ", "[-ที-]{+ทิ+}"),
+        ("サーバ", "サーバー", "サーバ{+ー+}"),
+        ("한국 사람", "한국인 사람", "[-한국-] {+한국인+} 사람"),
+    ],
+)
+def test_letters_of_text_without_spaces_are_told_apart(
+    first: str, second: str, marked: str
+) -> None:
+    shown = ""
+    marks = {"both": ("", ""), "first": ("[-", "-]"), "second": ("{+", "+}")}
+    for span in line_differences.word_difference(first, second):
+        space = " " if shown and span.space else ""
+        shown += space + span.text.join(marks[span.side])
+    assert shown == marked
+
+
+LINES_WITHOUT_SPACES = strategies.text("我们aน้ 。 ", max_size=8)
+
+
+@hypothesis.given(LINES_WITHOUT_SPACES, LINES_WITHOUT_SPACES)
+def test_the_pieces_have_the_white_space_of_either_output(
+    first: str, second: str
+) -> None:
+    spans = line_differences.word_difference(first, second)
+    difference = line_differences.LineDifference(1, "", "", 0.0, 0.0, spans)
+    sides: dict[line_differences.Side, str] = {"first": first, "second": second}
+    for side, output in sides.items():
+        text = ""
+        for span in difference.output(side):
+            text += (" " if text and span.has_space(side) else "") + span.text
+        assert text == " ".join(output.split())
+
+
 def test_of_several_seeds_the_output_nearest_to_their_mean_stands_for_them() -> None:
     references = ["ein Hund geht", "das Haus"]
     runs = [

@@ -76,6 +76,35 @@ def test_kept_numbers_and_names_are_those_of_source_and_reference() -> None:
     assert table.format_value(0.5) == "50.0 %" and table.format_value(None) == "-"
 
 
+@pytest.mark.parametrize(
+    ("line", "numbers"),
+    [
+        ("In 2007 1,500.25", ["2007", "150025"]),
+        ("２００７年，３人", ["2007", "3"]),
+        ("１，５００ と ２．５", ["1500", "25"]),
+        ("في ٢٠٠٧ كان ١٬٥٠٠٫٢٥", ["2007", "150025"]),
+        ("۱۲۳ १२३", ["123", "123"]),
+        # A comma between clauses: no space follows it in Chinese.
+        ("2007，300人", ["2007", "300"]),
+        ("2007．300", ["2007", "300"]),
+        ("٣، ٤ ½ x²", ["3", "4"]),
+    ],
+)
+def test_numbers_are_their_digits_in_any_script(line: str, numbers: list[str]) -> None:
+    assert list(line_tables.find_numbers(line).elements()) == numbers
+
+
+def test_a_number_is_kept_in_another_script_and_not_added() -> None:
+    lines = Lines(
+        ["In 2007 he paid 1,500"],
+        ["２００７年，他付了１５００"],
+        [["２００７年，他付了１，５００"], ["２００８年"]],
+    )
+    assert rows(line_tables.count_kept(lines))["numbers"] == (2, [1.0, 0.0])
+    table = line_tables.count_faults(lines, tokenize=list, splits_into_words=False)
+    assert rows(table)["added numbers"] == (1, [0, 1])
+
+
 def test_a_text_without_numbers_has_no_share() -> None:
     table = line_tables.count_kept(Lines(["a"], ["b"], [["b"]]))
     assert rows(table) == {"numbers": (0, [None]), "names": (0, [None])}

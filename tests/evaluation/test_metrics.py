@@ -118,3 +118,29 @@ def test_the_bleu_of_tokenized_text_is_multi_bleu(
     score = metric.score(outputs, references, resamples=0)
     assert (score.name, score.signature) == (expected.name, expected.signature)
     assert score.value == pytest.approx(expected.value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "seed"),
+    [(None, "12345"), ("7", "7"), ("None", "none"), ("0", "0"), ("-1", None)]
+    + [(value, None) for value in ("", "abc", "1.5", "1e3")],
+)
+def test_the_seed_is_sacrebleus_and_a_wrong_one_is_named(
+    value: str | None, seed: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+    if value is not None:
+        monkeypatch.setenv("SACREBLEU_SEED", value)
+    [metric, *_] = metrics.find_metrics(REFERENCES, data=data())
+    if seed is not None:
+        score = metric.score(OUTPUTS[:2], REFERENCES[:2], resamples=2)
+        assert score.interval is not None
+        assert metrics.read_seed() == score.interval.seed == seed
+        return
+    with pytest.raises(ValueError):
+        metric.score(OUTPUTS[:2], REFERENCES[:2], resamples=2)
+    with pytest.raises(
+        ValueError,
+        match=f"SACREBLEU_SEED must be a whole number from 0, or none .* got {value!r}",
+    ):
+        metrics.read_seed()

@@ -9,7 +9,7 @@ import pytest
 from tests import settings
 from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config
-from vaswani_jax.evaluation import scores
+from vaswani_jax.evaluation import bleu, scores
 
 NAME = "test-averaged-beam3-alpha0.6"
 
@@ -86,3 +86,17 @@ def test_an_evaluation_of_other_settings_replaces_none(
     search = json.loads(usual.read_text())["search"]
     assert search == config.to_dict(settings.small_settings())["search"]
     assert write(tmp_path, "again") == usual
+
+
+@pytest.mark.parametrize(("samples", "lines"), [(0, ""), (2, "ac"), (9, "abcd")])
+def test_samples_are_spread_over_the_lines_and_none_is_there_twice(
+    samples: int, lines: str
+) -> None:
+    text = list("abcd")
+    score = bleu.Score("sacrebleu", 1.0, "BLEU")
+    evaluation = scores.Evaluation("test", text, text, text, {}, [score], {})
+    shown = evaluation.format(samples=samples).splitlines()
+    for label in ("source     ", "reference  ", "output     "):
+        assert [line for line in shown if line.startswith(label)] == [
+            f"{label}{line}" for line in lines
+        ]

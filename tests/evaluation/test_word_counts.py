@@ -10,14 +10,30 @@ from vaswani_jax.evaluation import word_counts
 
 
 def test_words_of_a_file_are_counted_up_to_a_limit(
-    tmp_path: pathlib.Path, monkeypatch
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "train.de"
     file.write_text("ein Hund\nein Haus ein\nzu viel\n")
     monkeypatch.setattr(word_counts, "MAX_TRAINING_LINES", 2)
     found = word_counts.count_file(str(file), tokenize=str.split)
     assert found.counts == {"ein": 3, "Hund": 1, "Haus": 1}
-    assert found.origin == f"the first 2 lines of {file}"
+    assert found.origin == "the first 2 lines of train.de"
+
+
+def test_where_words_were_counted_shows_no_folder_of_the_machine(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text/train.tsv").write_text("a dog\tein Hund\n")
+    monkeypatch.chdir(tmp_path)
+    for name, shown in (
+        (f"{tmp_path}/text/train.tsv#2", "train.tsv#2"),
+        (f"{tmp_path}/text/*.tsv#2", "*.tsv#2"),
+        ("text/train.tsv#2", "text/train.tsv#2"),
+    ):
+        counted = word_counts.count_file(name, tokenize=str.split)
+        assert counted.origin == f"the first 1 lines of {shown}"
+        assert counted.counts == {"ein": 1, "Hund": 1}
 
 
 @pytest.mark.parametrize("sharing", ["shared", "separate"])

@@ -78,6 +78,15 @@ def test_the_page_of_seeds_says_what_it_shows() -> None:
         assert words in tags.text
 
 
+def test_of_text_without_spaces_the_letters_that_differ_are_marked() -> None:
+    result = comparison.compare(
+        compared.WITHOUT_SPACES, compared.CHINESE, metrics=["chrf"]
+    )
+    page = comparison_page.render(result)
+    for words in ("高兴", "开心"):
+        assert f">他很<mark>{words}</mark>。</dd>" in page
+
+
 @pytest.mark.parametrize("ending", [".html", ".json", ".txt"])
 def test_the_ending_decides_the_form(
     result: SystemComparison, tmp_path: pathlib.Path, ending: str

@@ -7,7 +7,16 @@ import pathlib
 import pytest
 
 from tests.paper.layer_costs import costs_of
-from tests.paper.workdirs import ROWS, SMALL, leave, read
+from tests.paper.workdirs import (
+    PAPERS_PARSER,
+    ROWS,
+    SMALL,
+    WSJ,
+    leave,
+    leave_parser,
+    parsing_settings,
+    read,
+)
 from vaswani_jax.paper import claims, presets, printed
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -120,6 +129,35 @@ def test_two_seeds_of_the_base_model_are_the_noise_of_accuracy(systems, tmp_path
     assert claim.verdict == "no clear difference"
     assert claim.figures["noise"] == pytest.approx(0.02)
     assert claim.runs[-1] == str(tmp_path / "seed2")
+
+
+@pytest.mark.parametrize(
+    ("alone", "semi_supervised", "verdict", "because"),
+    [
+        (91.2, 92.9, "holds", "2 of 2 hold: 91.20 F1 (WSJ only), 92.90 F1 (semi-"),
+        (91.2, 90.0, "holds in part", "1 of 2 hold: 91.20 F1 (WSJ only), 90.00 F1"),
+        (91.2, None, "holds in part", "1 of 2 hold: 91.20 F1 (WSJ only), not run (s"),
+        (None, 92.9, "holds in part", "1 of 2 hold: not run (WSJ only), 92.90 F1"),
+        (80.0, None, "does not hold", "0 of 2 hold: 80.00 F1 (WSJ only), not run"),
+        (80.0, 85.0, "does not hold", "0 of 2 hold: 80.00 F1 (WSJ only), 85.00 F1"),
+        (None, None, "not run", "the treebank is licensed by the LDC"),
+    ],
+)
+def test_the_abstract_on_parsing_is_judged_by_both_trainings(
+    systems, tmp_path, alone, semi_supervised, verdict, because
+):
+    f1_by_silver = {"": alone, "silver.trees": semi_supervised}
+    f1_by_silver = {silver: f1 for silver, f1 in f1_by_silver.items() if f1}
+    for silver, f1 in f1_by_silver.items():
+        changes = {"data.silver_trees": silver}
+        settings = parsing_settings(**(PAPERS_PARSER | WSJ | changes))
+        leave_parser(tmp_path / f"run_{silver}", settings, split="test", f1=f1)
+    claim = judge(systems, tmp_path)["parsing"]
+    assert claim.verdict == verdict
+    assert claim.because.startswith(because)
+    assert list(claim.figures.values()) == list(f1_by_silver.values())
+    assert claim.runs == tuple(str(tmp_path / f"run_{name}") for name in f1_by_silver)
+    assert (claim.basis == "training") == bool(f1_by_silver)
 
 
 def test_dyers_parser_excepts_the_claim_that_it_is_printed_beside(systems, tmp_path):

@@ -281,3 +281,54 @@ def test_runs_of_seeds_have_their_mean_and_spread(tmp_path):
     ]
     assert "newest" in row and row.endswith("| paper_bleu_split_ascii |")
     assert "No runs of several seeds" in tables.average_seeds(read(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("changed", ["references", "vocabulary"])
+def test_another_text_or_vocabulary_is_no_other_seed(tmp_path, changed):
+    leave(tmp_path / "base", SMALL["base"], bleu=30.0, perplexity=8.0)
+    for seed, changes in ((2, {}), (3, {changed: "4567"})):
+        settings = dataclasses.replace(SMALL["base"], seed=seed)
+        leave(tmp_path / str(seed), settings, bleu=40.0 + seed, **changes)
+    runs = read(tmp_path)
+    found = scored_runs.find_seeds(runs, SMALL["base"], split="valid")
+    assert {seed: run.bleu for seed, run in found.items()} == {1: 30.0, 2: 42.0}
+    assert small_table3.measure_noise(found)["bleu"] == 12.0
+    assert scored_runs.find_seeds(runs, ROWS["base"], split="valid") == {}
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_a_run_that_chrf_alone_scores_is_read_and_in_no_table_of_bleu(
+    tmp_path, lowercase
+):
+    data = dataclasses.asdict(SMALL["base"].data) | {"lowercase_scores": lowercase}
+    name = "chrf_lc" if lowercase else "chrf"
+    leave(
+        tmp_path / "a",
+        SMALL["base"],
+        data=data,
+        scores=[{"name": name, "value": 61.25}],
+    )
+    runs = read(tmp_path)
+    [run] = runs
+    assert (run.metric, run.score) == (name, 61.25)
+    with pytest.raises(ValueError, match=f"has no BLEU, only {name}"):
+        _ = run.bleu
+    assert small_table3.format_table(SMALL, runs) == small_table3.format_table(
+        SMALL, []
+    )
+    listed = tables.evaluations(runs)
+    assert "| perplexity | chrF2 | is |" in listed
+    assert f"| 61.25 | {name} |" in listed
+
+
+def test_a_record_without_its_score_is_named_with_those_that_it_has(tmp_path):
+    scores = [{"name": "chrf_lc", "value": 60.0}, {"name": "ter", "value": 7.0}]
+    leave(tmp_path / "a", SMALL["base"], scores=scores)
+    leave(tmp_path / "b", SMALL["base"], scores=[])
+    runs, problems = scored_runs.read(tmp_path)
+    assert runs == []
+    for problem, workdir, names in zip(
+        problems, ("a", "b"), ("chrf_lc, ter", "none"), strict=True
+    ):
+        assert problem.startswith(f"{tmp_path / workdir}/evaluations/")
+        assert f"must have the score tokenized_bleu, it has {names}; " in problem

@@ -179,9 +179,19 @@ def test_no_more_sentences_are_timed_than_memory_holds(monkeypatch, caplog):
         ([1.0, 4.0, 16.0], [2.0, 4.0, 8.0], 64),
         # By logarithms: ln(4 / 3) of ln 2 beyond 32.
         ([3.0, 6.0, 12.0], [4.0, 4.0, 4.0], 32 * 4 / 3),
+        # The last of several crossings, here the middle of 128 and 256.
+        ([1.0, 4.0, 1.0, 4.0], [2.0, 2.0, 2.0, 2.0], 128 * 2**0.5),
+        ([1.0, 4.0, 4.0, 1.0], [2.0, 2.0, 2.0, 2.0], None),
+        ([4.0, 1.0, 4.0], [2.0, 2.0, 2.0], 64 * 2**0.5),
+        ([1.0, 2.0, 4.0], [2.0, 2.0, 2.0], 64),
+        # Equal at the first length.
+        ([2.0, 4.0, 8.0], [2.0, 2.0, 2.0], 32),
+        ([2.0, 2.0, 8.0], [2.0, 2.0, 2.0], 32),
+        ([2.0, 1.0, 1.0], [2.0, 2.0, 2.0], None),
     ],
 )
 def test_the_crossing_is_where_the_curves_cross(attention, recurrence, expected):
     curves = {SELF.name: attention, RECURRENT.name: recurrence}
-    costs = table1.Costs((32, 64, 128), D, 3, 8, 1, curves, {}, curves)
+    lengths = (32, 64, 128, 256)[: len(attention)]
+    costs = table1.Costs(lengths, D, 3, 8, 1, curves, {}, curves)
     assert costs.crossing(curves) == (expected and pytest.approx(expected))

@@ -1,13 +1,16 @@
 """Table 4: runs that parse beside the paper's, each with what makes its F1."""
 
 import json
+import os
 
 import pytest
 
 from tests.paper.workdirs import (
+    PAPERS_PARSER,
     ROWS,
     SIGNATURE,
     SMALL,
+    WSJ,
     leave,
     leave_parser,
     parsing_settings,
@@ -19,12 +22,6 @@ OURS = "**Transformer (6 layers), legal trees, this code**"
 NOT_RUN = "not run: the treebank is licensed by the LDC (LDC99T42)"
 # A bar within a cell is escaped, or it would end the cell.
 SCORER = SIGNATURE.replace("|", r"\|")
-WSJ = {
-    "data.text_directory": "/corpora/ptb/parsed/mrg/wsj",
-    "data.train_trees": "02-21",
-    "data.valid_trees": "22",
-    "data.test_trees": "23",
-}
 
 
 def rows(directory):
@@ -136,12 +133,7 @@ def test_a_run_on_wsj_takes_the_place_of_the_reason_why_there_is_none(tmp_path):
     ],
 )
 def test_the_papers_parser_alone_is_judged(tmp_path, changes, f1, cells):
-    paper = {
-        **{"model.num_layers": 4, "model.d_model": 1024, "search.legal_trees": False},
-        **{"search.beam_size": 21, "search.length_penalty": 0.3},
-        "search.max_extra_tokens": 300,
-    }
-    settings = parsing_settings(**(paper | WSJ | changes))
+    settings = parsing_settings(**(PAPERS_PARSER | WSJ | changes))
     leave_parser(tmp_path / "a", settings, split="test", f1=f1)
     [row] = our_rows(tmp_path)
     assert [row[1], row[4]] == cells
@@ -151,13 +143,54 @@ def test_the_papers_parser_alone_is_judged(tmp_path, changes, f1, cells):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"data.test_trees": "24"}, {"data.train_trees": "02-20"}], ids=str
+    "changes",
+    [
+        {"data.test_trees": "24"},
+        {"data.train_trees": "02-20"},
+        {"data.test_trees": "brown/22,wsj/23"},
+    ],
+    ids=str,
 )
 def test_other_sections_are_not_the_papers(tmp_path, changes):
     settings = parsing_settings(**(WSJ | changes))
     leave_parser(tmp_path / "a", settings, split="test")
     [row] = our_rows(tmp_path)
     assert row[2:4] == ["wsj", f"test ({settings.data.test_trees})"]
+
+
+def test_of_settings_that_the_paper_does_not_print_the_newest_run_is_judged(tmp_path):
+    for number, (dropout_rate, f1) in enumerate(((0.1, 90.0), (0.3, 91.4), (0.2, 89))):
+        changes = {"model.dropout_rate": dropout_rate}
+        settings = parsing_settings(**(PAPERS_PARSER | WSJ | changes))
+        leave_parser(tmp_path / str(number), settings, split="test", f1=f1)
+    for name, time in (("0", 2e9), ("1", 3e9), ("2", 1e9)):
+        [path] = (tmp_path / name / "evaluations").iterdir()
+        os.utime(path, (time, time))
+    figures = {row[7]: row[4] for row in our_rows(tmp_path)}
+    assert figures == {
+        str(tmp_path / "0"): "90.00",
+        str(tmp_path / "1"): "91.40, reproduced",
+        str(tmp_path / "2"): "89.00",
+    }
+    result = table4.find_result(read(tmp_path), "WSJ only")
+    assert [run.workdir for run in result.runs] == [tmp_path / "1"]
+
+
+def test_sections_are_known_by_the_last_part_of_their_path(tmp_path):
+    sections = {
+        "data.text_directory": "/corpora",
+        "data.train_trees": "ptb/wsj/02-21",
+        "data.valid_trees": "ptb/wsj/22",
+        "data.test_trees": " ptb/wsj/23/ ",
+    }
+    settings = parsing_settings(**(PAPERS_PARSER | sections))
+    leave_parser(tmp_path / "a", settings, split="test", f1=91.3)
+    leave_parser(tmp_path / "b", settings, split="valid", f1=92.0)
+    shown = [row[1:5] for row in our_rows(tmp_path)]
+    assert shown == [
+        ["WSJ only", "WSJ", "section 22", "92.00"],
+        ["WSJ only", "WSJ", "section 23", "91.30, reproduced"],
+    ]
 
 
 def test_f1_is_never_taken_for_bleu(tmp_path):

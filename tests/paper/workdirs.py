@@ -11,6 +11,18 @@ ROWS = {row: parsing.parse(table3.get_config(row)) for row in table3.ROWS}
 SMALL = {row: parsing.parse(table3_small.get_config(row)) for row in table3.ROWS}
 
 SIGNATURE = "bracketing|evalb|prm:COLLINS|tags:reference|sentences:7|v:1"
+# The treebank of section 6.3, and its parser.
+WSJ = {
+    "data.text_directory": "/corpora/ptb/parsed/mrg/wsj",
+    "data.train_trees": "02-21",
+    "data.valid_trees": "22",
+    "data.test_trees": "23",
+}
+PAPERS_PARSER = {
+    **{"model.num_layers": 4, "model.d_model": 1024, "search.legal_trees": False},
+    **{"search.beam_size": 21, "search.length_penalty": 0.3},
+    "search.max_extra_tokens": 300,
+}
 
 
 def leave(

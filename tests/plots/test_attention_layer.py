@@ -128,3 +128,22 @@ def test_the_papers_sentences_need_a_model_that_reads_english() -> None:
     data = settings.small_settings(**{"data.source_locale": "de"}).data
     with pytest.raises(ValueError, match=r"--sentence is missing: .*=de$"):
         attention_layer.check_reads_english(data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"data.source_locale": "de"}, True),
+        ({"data.source_locale": "zh"}, False),
+        ({"data.source_locale": "th_TH"}, False),
+        ({"data.source_locale": "zh", "data.text_form": "tokenized"}, True),
+        ({"data.source_locale": "zh", **settings.TREEBANK}, True),
+    ],
+    ids=str,
+)
+def test_text_without_spaces_has_no_words_to_show(
+    changes: dict[str, str], expected: bool
+) -> None:
+    plain = {"data.text_form": "detokenized"}
+    data = settings.small_settings(**plain | changes).data
+    assert attention_layer.has_words(data) == expected

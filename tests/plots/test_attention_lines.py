@@ -110,6 +110,16 @@ def test_figure_4_shows_a_head_whole_and_two_from_a_word() -> None:
     assert f"from “its”: heads {first} and {second}, those with the largest" in caption
 
 
+@pytest.mark.parametrize("source", [("▁Hi", "</s>"), ("▁Hi", "▁Jo", "</s>")])
+def test_figure_4_names_no_rule_where_no_other_word_is(source: tuple[str, ...]) -> None:
+    attention = make_attention(source=source)
+    layer = attention_layer.read_layer(attention, 0, by_word=True)
+    figure = attention_lines.draw_figure(4, layer, word="Hi")
+    caption = " ".join(text.get_text() for text in figure.axes[0].texts)
+    assert ("those with the largest weights" in caption) == (len(source) > 2)
+    assert "from “Hi”: heads " in caption
+
+
 def test_figure_5_shows_two_heads_in_green_and_red() -> None:
     layer = read(2)
     figure = attention_lines.draw_figure(5, layer, heads=[3, 1])

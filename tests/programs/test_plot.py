@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shutil
 import sys
 
 import pytest
@@ -66,6 +67,22 @@ def test_a_figure_of_the_paper_has_the_words_of_the_sentence(
     assert "encoder self-attention, layer 1 of 1" in title
     for text in ("from “b”: head 2", "a", "b", "c"):
         assert f"<!-- {text} -->" in svg
+
+
+def test_a_figure_of_text_without_spaces_has_subwords(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    for path in (run / "config.json", run / "data/manifest.json"):
+        text = path.read_text().replace('"zxx"', '"zh"')
+        path.write_text(text.replace('"text_form": "tok', '"text_form": "detok'))
+    output = tmp_path / "figure.svg"
+    words = [str(run), "--figure=3", "--sentence=a b c", "--word=b"]
+    assert plot(*words, f"--output={output}") == f"written: {output}"
+    svg = output.read_text()
+    for subword in vaswani_jax.load(trained).attention("a b c").source[:-1]:
+        assert f"<!-- {subword} -->" in svg
+    assert "<!-- a -->" not in svg
 
 
 def test_figures_1_and_2_need_no_training(

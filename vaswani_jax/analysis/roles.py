@@ -33,9 +33,11 @@ class Rule:
         """Return whether a head of a kind of attention has the role."""
         if value is None or chance is None or kind not in self.kinds:
             return False
-        return value >= max(
-            self.at_least, chance + self.over_chance, chance * self.times_chance
-        )
+        bounds = [self.at_least, chance + self.over_chance]
+        # No times chance would be a bound of 0, which a similarity may be below.
+        if self.times_chance:
+            bounds.append(chance * self.times_chance)
+        return value >= max(bounds)
 
 
 # Of the rules for one measure the first that holds counts.

@@ -62,6 +62,18 @@ def find_files(
     return list(entry_by_path)
 
 
+def section_name(entries: str) -> str:
+    """Return the last part of the path of an entry; "" of several entries or none.
+
+    >>> section_name("wsj/23"), section_name("02-21"), section_name("wsj/22,wsj/23")
+    ('23', '02-21', '')
+
+    Args:
+        entries: As for `find_files`.
+    """
+    return "" if "," in entries else pathlib.PurePosixPath(entries.strip()).name
+
+
 def describe_wsj_mismatch(entries: str, num_trees: int) -> str | None:
     """Return a warning if sections of the Wall Street Journal lack trees or have more.
 
@@ -72,7 +84,7 @@ def describe_wsj_mismatch(entries: str, num_trees: int) -> str | None:
         entries: As for `find_files`; other entries have no known number.
         num_trees: Number of trees that they have.
     """
-    sections = pathlib.PurePosixPath(entries.strip()).name
+    sections = section_name(entries)
     expected = WSJ_NUM_TREES.get(sections)
     if expected is None or num_trees == expected:
         return None

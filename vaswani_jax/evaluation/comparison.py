@@ -193,7 +193,8 @@ def compare(
 
     Raises:
         ValueError: The number of systems is out of range, a system has too few or too
-            many lines, the text has no such score, or the test cannot compare seeds.
+            many lines, the text has no such score, the test cannot compare seeds, or
+            SACREBLEU_SEED is no seed.
     """
     if not 2 <= len(systems) <= MAX_SYSTEMS:
         raise ValueError(
@@ -250,6 +251,7 @@ def choose_scores(
             f"{intervals.MAX_LINES:,} can be compared: the tests would need gigabytes "
             "of memory; compare a part of them"
         )
+    metrics_module.read_seed()  # Refuse a wrong one before systems are scored.
     test = _choose_test(test, has_seeds=has_seeds)
     return choose_metrics(metrics, references=text.references, data=text.data), test
 

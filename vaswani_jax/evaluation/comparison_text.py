@@ -171,14 +171,15 @@ def _format_line(difference: LineDifference, names: tuple[str, str]) -> str:
     """Return a line with the words of both outputs, in the notation of wdiff."""
     first, second = names
     marks = {"both": ("", ""), "first": ("[-", "-]"), "second": ("{+", "+}")}
-    words = (
-        f"{marks[span.side][0]}{span.text}{marks[span.side][1]}"
-        for span in difference.spans
-    )
+    words = ""
+    for span in difference.spans:
+        before, after = marks[span.side]
+        space = " " if words and span.space else ""
+        words += f"{space}{before}{span.text}{after}"
     return (
         f"line {difference.line:,}: {first} {difference.first:.1f}, "
         f"{second} {difference.second:.1f}\n"
         f"  source     {difference.source}\n"
         f"  reference  {difference.reference}\n"
-        f"  [-{first}-] {{+{second}+}}  {' '.join(words)}"
+        f"  [-{first}-] {{+{second}+}}  {words}"
     )

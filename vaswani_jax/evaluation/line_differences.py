@@ -2,25 +2,45 @@
 
 import dataclasses
 import difflib
+import itertools
 import math
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import sacrebleu
 
+from vaswani_jax.core import locales
 from vaswani_jax.evaluation.line_tables import Lines
 
 Side = Literal["both", "first", "second"]
 # Scores that differ by less are equal.
 TIES = 1e-9
+LETTER = locales.LETTERS_WITHOUT_SPACES
+# A letter of a script without spaces, or the characters between such letters.
+PART = re.compile(f"{LETTER.pattern}|[^{LETTER.pattern[1:-1]}]+")
 
 
 @dataclasses.dataclass(frozen=True)
 class DiffSpan:
-    """Words that both outputs share, or that only one has."""
+    """Words that both outputs share, or that only one has.
+
+    Each letter of a script without spaces counts as a word.
+
+    Attributes:
+        side: The outputs that have the words.
+        text: The words.
+        space: The outputs that have white space before them; None if neither has.
+    """
 
     side: Side
     text: str
+    space: Side | None = "both"
+
+    def has_space(self, side: Side) -> bool:
+        """Return whether an output has white space before the words."""
+        return self.space in ("both", side)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,19 +182,83 @@ def compare_pair(
 def word_difference(first: str, second: str) -> list[DiffSpan]:
     """Return the words of two lines, in the order of both.
 
+    White space alone is no difference.
+
     >>> [(p.side, p.text) for p in word_difference("a b c", "a x c")]
     [('both', 'a'), ('first', 'b'), ('second', 'x'), ('both', 'c')]
+    >>> [(p.side, p.text) for p in word_difference("很高兴。", "很开心。")]
+    [('both', '很'), ('first', '高兴'), ('second', '开心'), ('both', '。')]
     """
-    first_words, second_words = first.split(), second.split()
-    matcher = difflib.SequenceMatcher(a=first_words, b=second_words, autojunk=False)
-    spans = []
+    first_words, second_words = _split(first), _split(second)
+    matcher = difflib.SequenceMatcher(
+        a=[word.text for word in first_words],
+        b=[word.text for word in second_words],
+        autojunk=False,
+    )
+    spans: list[DiffSpan] = []
     for kind, start, end, second_start, second_end in matcher.get_opcodes():
+        words = first_words[start:end]
+        other_words = second_words[second_start:second_end]
         if kind == "equal":
-            spans.append(DiffSpan("both", " ".join(first_words[start:end])))
+            spans += _shared_spans(words, other_words)
             continue
-        if end > start:
-            spans.append(DiffSpan("first", " ".join(first_words[start:end])))
-        if second_end > second_start:
-            words = second_words[second_start:second_end]
-            spans.append(DiffSpan("second", " ".join(words)))
+        if words:
+            spans.append(_span("first", words))
+        if other_words:
+            spans.append(_span("second", other_words))
     return spans
+
+
+@dataclasses.dataclass(frozen=True)
+class _Word:
+    """A word, or a letter of a script without spaces.
+
+    Attributes:
+        text: Its characters.
+        has_space: True if white space stands before it.
+    """
+
+    text: str
+    has_space: bool
+
+
+def _split(line: str) -> list[_Word]:
+    words: list[_Word] = []
+    for text in line.split():
+        parts: list[str] = []
+        for part in PART.findall(text):
+            # A vowel sign cannot be shown without its letter.
+            if parts and unicodedata.category(part[0]).startswith("M"):
+                parts[-1] += part
+            else:
+                parts.append(part)
+        # Words of the other output may stand before the first word of this one.
+        has_space = bool(words) or (len(parts) == 1 and not LETTER.match(text))
+        words += [_Word(part, has_space and n == 0) for n, part in enumerate(parts)]
+    return words
+
+
+def _span(side: Side, words: Sequence[_Word]) -> DiffSpan:
+    text = "".join(
+        f"{' ' if n and word.has_space else ''}{word.text}"
+        for n, word in enumerate(words)
+    )
+    return DiffSpan(side, text, side if words[0].has_space else None)
+
+
+def _shared_spans(
+    words: Sequence[_Word], other_words: Sequence[_Word]
+) -> Iterator[DiffSpan]:
+    """Yield equal words, in a span of their own where only one output has a space."""
+    pairs = zip(words, other_words, strict=True)
+    starts = [
+        n
+        for n, (word, other) in enumerate(pairs)
+        if n == 0 or word.has_space != other.has_space
+    ]
+    for start, end in itertools.pairwise([*starts, len(words)]):
+        span = _span("both", words[start:end])
+        if words[start].has_space != other_words[start].has_space:
+            side: Side = "first" if words[start].has_space else "second"
+            span = dataclasses.replace(span, space=side)
+        yield span

@@ -7,6 +7,7 @@ import itertools
 import math
 import operator
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -15,7 +16,14 @@ from vaswani_jax.evaluation import metrics
 # The first word count of each row of a table, and the first frequency.
 LENGTHS = (1, 6, 11, 16, 21, 31, 41)
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
-NUMBER = re.compile(r"\d+(?:[.,\u00a0\u202f]\d{3})*(?:[.,]\d+)?")
+# Full-width marks separate the digits of a number only if these are full-width, too:
+# "2007，300人" is a year, a comma and a count.
+FULL_WIDTH_MARK = "(?<=[０-９])[．，](?=[０-９])"
+# The separators of thousands and of decimals; ٬ and ٫ are those of Arabic.
+NUMBER = re.compile(
+    rf"\d+(?:(?:[.,٬\u00a0\u202f]|{FULL_WIDTH_MARK})\d{{3}})*"
+    rf"(?:(?:[.,٫]|{FULL_WIDTH_MARK})\d+)?"
+)
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
 # The lengths of sequences whose repetition is a fault. Shorter repetitions are correct:
 # 谢谢 in Chinese, 100100 in any language.
@@ -284,13 +292,18 @@ def _target_items(
 
 
 def find_numbers(line: str) -> collections.Counter[str]:
-    """Return the numbers of a line as their digits.
+    """Return the numbers of a line as their digits, those of any script as 0 to 9.
 
     >>> sorted(find_numbers("From 1,500 to 2.5 of 1500"))
     ['1500', '25']
+    >>> sorted(find_numbers("２００７, ١٬٥٠٠"))
+    ['1500', '2007']
     """
-    digits = (re.sub(r"\D", "", number) for number in NUMBER.findall(line))
-    return collections.Counter(digits)
+    digit_strings = (re.sub(r"\D", "", number) for number in NUMBER.findall(line))
+    return collections.Counter(
+        "".join(str(unicodedata.decimal(digit)) for digit in digits)
+        for digits in digit_strings
+    )
 
 
 def find_names(line: str) -> collections.Counter[str]:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from vaswani_jax.core.config import DataConfig
 from vaswani_jax.evaluation import bleu
 
 RESAMPLES = 1000
+# The environment variable that sacreBLEU reads its seed from, and its default.
+SEED_VARIABLE, DEFAULT_SEED = "SACREBLEU_SEED", "12345"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +71,28 @@ class Metric:
     def full_signature(self) -> str:
         """The signature, with the name of the score; complete after a first score."""
         return self.signature or f"{self.label}|{self.scorer.get_signature()}"
+
+
+def read_seed() -> str:
+    """Return the seed of sacreBLEU's draws, in small letters: a number, or "none".
+
+    "none" gives other draws each time.
+
+    Raises:
+        ValueError: The environment has another seed.
+    """
+    seed = os.environ.get(SEED_VARIABLE, DEFAULT_SEED).lower()
+    try:
+        is_seed = seed == "none" or int(seed) >= 0
+    except ValueError:
+        is_seed = False
+    if not is_seed:
+        raise ValueError(
+            f"the environment variable {SEED_VARIABLE} must be a whole number from 0, "
+            f"or none for other draws each time, got {seed!r}; unset it for "
+            f"{DEFAULT_SEED}"
+        )
+    return seed
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ runs. Of each sentence the outputs of all runs of both systems are exchanged at 
 as their program MultEval does.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +36,9 @@ def compare(
         systems: The outputs of each run of each system, a line for each reference.
         references: The references.
         metric: The score.
+
+    Raises:
+        ValueError: The environment has a wrong seed; see `metrics.read_seed`.
     """
     scorer = metric.scorer
     statistics = [
@@ -47,7 +49,7 @@ def compare(
         Spread([float(v) for v in _scores(scorer, run_statistics.sum(1))])
         for run_statistics in statistics
     ]
-    seed = os.environ.get("SACREBLEU_SEED", "12345").lower()
+    seed = metrics.read_seed()
     samples = draw_lines(len(references), seed=seed)
     resampled = [
         resample(scorer, run_statistics, samples) for run_statistics in statistics

@@ -56,8 +56,9 @@ class Evaluation:
     uncounted: dict[str, int]
 
     def format(self, *, samples: int) -> str:
-        """Return sample translations, then losses and scores with their signatures."""
+        """Return up to `samples` translations, then losses, scores and signatures."""
         lines = []
+        samples = min(samples, len(self.outputs))
         for index in range(samples):
             line = index * len(self.outputs) // samples
             lines += [

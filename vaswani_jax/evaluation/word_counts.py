@@ -37,7 +37,9 @@ def count_file(name: str, *, tokenize: Tokenizer) -> WordCounts:
     """Count the words of the first `MAX_TRAINING_LINES` lines of FILES[#COLUMN]."""
     text = columns.read(name, pathlib.Path())
     lines = list(itertools.islice(text, MAX_TRAINING_LINES))
-    origin = f"the first {len(lines):,} lines of {name}"
+    # A page that others read shows no folders of this machine.
+    shown_name = pathlib.PurePath(name).name if name.startswith("/") else name
+    origin = f"the first {len(lines):,} lines of {shown_name}"
     return WordCounts(_count(lines, tokenize), origin, tokenize)
 
 

@@ -259,9 +259,9 @@ def _article(difference: LineDifference, first: str, second: str) -> str:
 
 def _marked(difference: LineDifference, side: Side) -> str:
     """Return an output in which the words are marked that the other lacks."""
-    return " ".join(
-        _escape(piece.text)
-        if piece.side == "both"
-        else f"<mark>{_escape(piece.text)}</mark>"
-        for piece in difference.output(side)
-    )
+    text = ""
+    for span in difference.output(side):
+        words = _escape(span.text)
+        space = " " if text and span.has_space(side) else ""
+        text += space + (words if span.side == "both" else f"<mark>{words}</mark>")
+    return text

@@ -70,11 +70,13 @@ def find_run(runs: Sequence[ScoredRun]) -> ScoredRun | None:
 
     It has an encoder of six layers with several heads, reads English sentences, and
     still has its averaged checkpoint. Of several, one without a flaw comes first, then
-    the one with the best score on its validation set, then the newest.
+    one with BLEU, then the best score on its validation set, then the newest.
     """
     candidates = [run for run in runs if _is_shown(run)]
     return max(
-        candidates, key=lambda run: (not run.flaw, run.score, run.time), default=None
+        candidates,
+        key=lambda run: (not run.flaw, run.has_bleu, run.score, run.time),
+        default=None,
     )
 
 

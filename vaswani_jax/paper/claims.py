@@ -316,6 +316,13 @@ def _combine(verdicts: Sequence[str]) -> Verdict:
 
 
 def _parsing(runs: Sequence[ScoredRun]) -> Iterator[Claim]:
+    """Judge table 4's two trainings, and what the abstract concludes from them."""
+    claim_by_training = dict(zip(table4.PRINTED, _f1_claims(runs), strict=True))
+    yield from claim_by_training.values()
+    yield _generalisation(claim_by_training)
+
+
+def _f1_claims(runs: Sequence[ScoredRun]) -> Iterator[Claim]:
     """Judge table 4 by the runs on the paper's treebank."""
     best_earlier = {
         training: max(
@@ -357,15 +364,47 @@ def _parsing(runs: Sequence[ScoredRun]) -> Iterator[Claim]:
         )
 
 
-def _not_run() -> Iterator[Claim]:
-    yield _unjudged(
-        id="parsing",
-        section="abstract",
-        text="the model generalises to parsing, with much and with little training "
+def _generalisation(claim_by_training: Mapping[str, Claim]) -> Claim:
+    """Judge the abstract's claim on parsing: it needs both trainings."""
+    words = {
+        "id": "parsing",
+        "section": "abstract",
+        "text": "the model generalises to parsing, with much and with little training "
         "text",
-        because=NO_WSJ,
-        command="vaswani train parsing_wsj",
+        "command": "vaswani train parsing_wsj",
+    }
+    judged_claims = {
+        training: claim
+        for training, claim in claim_by_training.items()
+        if claim.verdict != "not run"
+    }
+    if not judged_claims:
+        return _unjudged(**words, because=NO_WSJ)
+    num_holding = sum(claim.verdict == "holds" for claim in judged_claims.values())
+    verdict: Verdict = "holds in part" if num_holding else "does not hold"
+    if num_holding == len(claim_by_training):
+        verdict = "holds"
+    revisions = {
+        revision for claim in judged_claims.values() for revision in claim.commits
+    }
+    figures = ", ".join(
+        f"{claim.because if training in judged_claims else claim.verdict} ({training})"
+        for training, claim in claim_by_training.items()
     )
+    return Claim(
+        **words,
+        verdict=verdict,
+        basis="training",
+        because=f"{num_holding} of {len(claim_by_training)} hold: {figures}",
+        figures={
+            training: claim.figures["f1"] for training, claim in judged_claims.items()
+        },
+        runs=tuple(run for claim in judged_claims.values() for run in claim.runs),
+        commits=tuple(sorted(revisions)),
+    )
+
+
+def _not_run() -> Iterator[Claim]:
     yield _unjudged(
         id="twelve-hours",
         section="1",

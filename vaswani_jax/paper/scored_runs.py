@@ -56,35 +56,59 @@ class ScoredRun:
 
     @property
     def metric(self) -> str:
-        """The score's name: f1 for trees, else the BLEU nearest to the paper's."""
+        """The score's name: f1 for trees, else the BLEU nearest to the paper's.
+
+        A text whose words nothing separates may have no BLEU: then it is chrF2.
+        """
         if self.is_parsing:
             return "f1"
         data = self.record["data"]
         if "," in data["target_locale"]:  # several languages, each with its BLEU
             return "mean"
+        names = [score["name"] for score in self.record["scores"]]
+        ending = "_lc" if data["lowercase_scores"] else ""
+        has_bleu = any("bleu" in name for name in names)
+        if not has_bleu and f"chrf{ending}" in names:
+            return f"chrf{ending}"
         name = "tokenized_bleu"
         if data["text_form"] != "tokenized":
             is_german = locales.language_code(data["target_locale"]) == "de"
             name = "paper_bleu_split_ascii" if is_german else "paper_bleu"
-            if not any(s["name"].startswith(name) for s in self.record["scores"]):
+            if not any(recorded_name.startswith(name) for recorded_name in names):
                 name = "sacrebleu"  # of text without spaces
-        return name + ("_lc" if data["lowercase_scores"] else "")
+        return name + ending
 
     @property
     def score(self) -> float:
-        """The value of `metric`, from 0 to 100."""
-        scores = self.record["scores"]
-        return next(float(s["value"]) for s in scores if s["name"] == self.metric)
+        """The value of `metric`, from 0 to 100.
+
+        Raises:
+            ValueError: It is not recorded.
+        """
+        values = {score["name"]: score["value"] for score in self.record["scores"]}
+        if self.metric not in values:
+            raise ValueError(
+                f"the evaluation must have the score {self.metric}, it has "
+                f"{', '.join(values) or 'none'}; `vaswani evaluate` writes it anew"
+            )
+        return float(values[self.metric])
+
+    @property
+    def has_bleu(self) -> bool:
+        """True if `score` is BLEU."""
+        return not self.is_parsing and not self.metric.startswith("chrf")
 
     @property
     def bleu(self) -> float:
         """The BLEU that comes nearest to the paper's.
 
         Raises:
-            ValueError: The run writes trees.
+            ValueError: The run writes trees, or chrF2 alone scores it.
         """
         if self.is_parsing:
             raise ValueError(f"{self.workdir} writes trees: it has no BLEU")
+        if not self.has_bleu:
+            raise ValueError(f"{self.workdir} has no BLEU, only {self.metric}")
         return self.score
 
     @property
@@ -162,7 +186,7 @@ def read(directory: pathlib.Path) -> Records:
                 runs.append(run)
         except (
             *(OSError, ValueError, KeyError, TypeError),
-            *(AssertionError, AttributeError, StopIteration),
+            *(AssertionError, AttributeError),
         ) as error:
             unreadable.append(f"{path}: {type(error).__name__}: {error}")
     return Records(runs, unreadable)
@@ -261,8 +285,20 @@ def find_run(
 def find_seeds(
     runs: Sequence[ScoredRun], settings: config.Config, *, split: str
 ) -> dict[int, ScoredRun]:
-    """Find the newest complete run of each seed with these settings."""
-    candidates = _with_settings(runs, settings, split=split)
+    """Find the newest complete run of each seed with these settings.
+
+    Leaves out runs whose text or vocabulary is not that of `find_run`'s: their scores
+    differ by more than the seed.
+    """
+    base = find_run(runs, settings, split=split)
+    if base is None:
+        return {}
+    keys = ("references", "vocabulary")
+    candidates = [
+        run
+        for run in _with_settings(runs, settings, split=split)
+        if all(run.record[key] == base.record[key] for key in keys)
+    ]
     by_time = sorted(filter(complete, candidates), key=lambda run: run.time)
     newest = {int(run.settings["seed"]): run for run in by_time}
     return dict(sorted(newest.items()))
@@ -308,4 +344,5 @@ def _with_settings(
         if (run.record["split"], run.record["checkpoint"]) == (split, "averaged")
         and training.items() <= run.settings.items()
         and scoring.items() <= run.scoring.items()
+        and run.has_bleu  # The paper's tables of translation have no other score.
     ]

@@ -98,19 +98,22 @@ class Costs:
     def crossing(self, curves: Mapping[str, Sequence[float]]) -> float | None:
         """Return the length from which self-attention costs more than recurrence.
 
-        Interpolates between the lengths by logarithms. None if the curves cross
-        before the first length or beyond the last.
+        Between two lengths it interpolates by logarithms. If the curves cross several
+        times, the last crossing counts: the order stays from there on. None if
+        self-attention costs more at the first length and never less, or less at the
+        last.
         """
         pairs = zip(curves[SELF_ATTENTION.name], curves[RECURRENT.name], strict=True)
         gaps = [math.log(a / b) for a, b in pairs]
-        logs = [math.log(n) for n in self.lengths]
-        for index in range(1, len(gaps)):
-            left, right = gaps[index - 1], gaps[index]
-            if left < 0 <= right:
-                share = left / (left - right)
-                log = logs[index - 1] + share * (logs[index] - logs[index - 1])
-                return round(math.exp(log), 6)
-        return None
+        cheaper_indices = [index for index, gap in enumerate(gaps) if gap < 0]
+        if not cheaper_indices:
+            return float(self.lengths[0]) if gaps[0] == 0 else None
+        index = cheaper_indices[-1]
+        if index + 1 == len(gaps):
+            return None
+        share = gaps[index] / (gaps[index] - gaps[index + 1])
+        low, high = math.log(self.lengths[index]), math.log(self.lengths[index + 1])
+        return round(math.exp(low + share * (high - low)), 6)
 
 
 def make_layer(

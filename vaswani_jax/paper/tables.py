@@ -181,9 +181,19 @@ def evaluations(runs: Sequence[ScoredRun]) -> str:
                 run.metric,
             ]
         )
-    score = "BLEU or F1" if any(run.is_parsing for run in runs) else "BLEU"
+    score = _score_names(runs)
     head = ["workdir", "split", "checkpoint", "beam, alpha", "perplexity", score, "is"]
     return markdown.table(head, lines)
+
+
+def _score_names(runs: Sequence[ScoredRun]) -> str:
+    """Return what the scores of runs are, for the head of their column."""
+    names = {
+        "BLEU": any(run.has_bleu for run in runs),
+        "F1": any(run.is_parsing for run in runs),
+        "chrF2": any(run.metric.startswith("chrf") for run in runs),
+    }
+    return " or ".join(name for name, is_there in names.items() if is_there)
 
 
 def average_seeds(runs: Sequence[ScoredRun]) -> str:
@@ -217,9 +227,9 @@ def average_seeds(runs: Sequence[ScoredRun]) -> str:
                 ),
             ]
         )
-    score_name = "F1" if all(group[0].is_parsing for group in groups) else "BLEU"
+    first_runs = [group[0] for group in groups]
     head = ["workdir", "seeds", "split", "checkpoint", "beam, alpha"]
-    head += ["perplexity", score_name, "spread", "is"]
+    head += ["perplexity", _score_names(first_runs), "spread", "is"]
     note = (
         "Perplexity and score are means. The spread is the score's: its standard "
         "deviation (sd), lowest and highest value."

@@ -70,6 +70,16 @@ def read_layer(attention: Attention, layer: int, *, by_word: bool) -> Layer:
     return Layer(tokens, weights, number=layer + 1, depth=len(attention.encoder))
 
 
+def has_words(data: config.DataConfig) -> bool:
+    """Return whether spaces separate the words of source sentences.
+
+    If not, `read_layer` by words would take a whole sentence for one. A parser reads
+    words with spaces between them, whatever the language.
+    """
+    is_treebank = data.source == "treebank"
+    return is_treebank or languages.has_spaces(data.source_locale, data)
+
+
 def number_words(source: Sequence[str]) -> list[int]:
     """Return the number of the word that each subword belongs to, from 0.
 

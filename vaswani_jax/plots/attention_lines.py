@@ -127,7 +127,8 @@ def _panels_of_figure4(
     panel_heads = tuple(heads or attention_layer.sharpest_heads(layer, token))
     shown_token = _show(layer.tokens[token])
     caption = f"from “{shown_token}”: {_name_heads(panel_heads)}"
-    if not heads:
+    # Beside a single token stands the end mark alone: no head looks at another word.
+    if not heads and len(layer.tokens) > 2:
         caption += (
             f", those with the largest weights from “{shown_token}” on another word, "
             "end mark left out"
