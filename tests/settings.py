@@ -97,19 +97,25 @@ def random_params(
 ) -> Any:
     """Parameters without a zero or a one, so that each of them matters."""
     generator = np.random.default_rng(seed)
-    tokens = jnp.ones((1, 2), jnp.int32)
-
-    def init(key: jax.Array) -> Any:
-        network = transformer.Transformer(model, vocab_size)
-        return network.init(key, tokens, tokens, deterministic=True)["params"]
 
     def draw(path: tuple[Any, ...], leaf: jax.ShapeDtypeStruct) -> np.ndarray:
         centre = 1.0 if path[-1].key == "scale" else 0.0
         values = centre + 0.4 * generator.standard_normal(leaf.shape)
         return values.astype(np.float32)
 
-    shapes = jax.eval_shape(init, jax.random.key(0))
+    shapes = _params_shapes(model, vocab_size)
     return jax.tree_util.tree_map_with_path(draw, shapes)
+
+
+@functools.cache
+def _params_shapes(model: config.ModelConfig, vocab_size: types.VocabSize) -> Any:
+    tokens = jnp.ones((1, 2), jnp.int32)
+
+    def init(key: jax.Array) -> Any:
+        network = transformer.Transformer(model, vocab_size)
+        return network.init(key, tokens, tokens, deterministic=True)["params"]
+
+    return jax.eval_shape(init, jax.random.key(0))
 
 
 def random_batch(

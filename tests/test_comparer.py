@@ -1,5 +1,6 @@
 """Runs are compared by what evaluate kept; what cannot be compared is refused."""
 
+import functools
 import json
 import pathlib
 import shutil
@@ -14,7 +15,7 @@ from vaswani_jax import comparer, report
 from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config
 from vaswani_jax.data import prepared
-from vaswani_jax.evaluation import bleu
+from vaswani_jax.evaluation import bleu, randomization
 from vaswani_jax.paper import scored_runs
 
 REFERENCES = compared.lines(30)
@@ -95,6 +96,13 @@ def make_run(tmp_path: pathlib.Path, data_directory: pathlib.Path) -> Any:
         return str(workdir)
 
     return make_run
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw less: which outputs are compared is tested here, not how."""
+    compute = functools.partial(randomization.compute_p_value, draws=200)
+    monkeypatch.setattr(randomization, "compute_p_value", compute)
 
 
 @pytest.fixture

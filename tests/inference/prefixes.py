@@ -68,7 +68,7 @@ def options(**changes: Any) -> beam_search.SearchOptions:
     )
 
 
-@functools.partial(jax.jit, static_argnames=("W", "alpha", "n_best"))
+@functools.partial(jax.jit, static_argnames=("W", "n_best"))
 def search(
     logits: jax.Array,
     max_lengths: jax.Array,
@@ -77,11 +77,13 @@ def search(
     alpha: float,
     n_best: int = 1,
 ) -> types.Hypotheses:
+    """Search with an alpha of all sentences, by which nothing is compiled anew."""
     return beam_search.beam_search(
         STEPPER,
         initial_state(logits, W=W),
         max_lengths=max_lengths,
-        options=options(W=W, alpha=alpha, n_best=n_best),
+        options=options(W=W, alpha=0.0, n_best=n_best),
+        alpha=jnp.full(logits.shape[0], alpha, jnp.float32),
     )
 
 

@@ -56,7 +56,8 @@ def search(
         prefixes.STEPPER,
         prefixes.initial_state(logits, W=W),
         max_lengths=max_lengths,
-        options=prefixes.options(W=W, alpha=1.0, n_best=n_best),
+        options=prefixes.options(W=W, alpha=0.0, n_best=n_best),
+        alpha=jnp.ones(B),
         phrases=banks.RequiredPhrases(rows, np.zeros(B, np.int32)),
     )
 

@@ -58,6 +58,19 @@ def rows(
     )
 
 
+@functools.cache
+def _generator(
+    platform: str, seeds: tuple[int, ...], n_best: int, search: tuple[Any, ...]
+) -> Any:
+    """Return what is compiled once for a platform's form of a search."""
+    del platform
+    models = [model_of(seed) for seed in seeds]
+    run = generate.make_generator(
+        small(**dict(search)), models, vocab_size=V, n_best=n_best
+    )
+    return jax.jit(run)
+
+
 def search_rows(
     batch: generate.Rows,
     *seeds: int,
@@ -65,10 +78,10 @@ def search_rows(
     **search: Any,
 ) -> tuple[list[list[list[int]]], np.ndarray]:
     """Return the outputs of each row, with their end marks, and their scores."""
-    changed = small(**search)
-    models = [model_of(seed) for seed in seeds or (1,)]
-    run = generate.make_generator(changed, models, vocab_size=V, n_best=n_best)
-    hypotheses = jax.jit(run)(tuple(params(seed) for seed in seeds or (1,)), batch)
+    run = _generator(
+        parallel.platform(), seeds or (1,), n_best, tuple(sorted(search.items()))
+    )
+    hypotheses = run(tuple(params(seed) for seed in seeds or (1,)), batch)
     tokens = [
         [[i for i in ids if i] for ids in row] for row in hypotheses.tokens.tolist()
     ]

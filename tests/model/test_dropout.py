@@ -21,6 +21,7 @@ RATES = [0.1, 0.3, 0.5, 0.9]
 SHAPE = (16, 100, 512)
 SIZE = math.prod(SHAPE)
 SIGMAS = 5
+keep_mask = jax.jit(dropout.keep_mask, static_argnames=("shape", "rate"))
 
 
 def step_keys(count: int) -> list[jax.Array]:
@@ -33,7 +34,7 @@ def step_keys(count: int) -> list[jax.Array]:
 
 def standardised(key: jax.Array, rate: float) -> np.ndarray:
     """A mask of mean 0 and variance 1, if its rate is right."""
-    mask = np.asarray(dropout.keep_mask(key, SHAPE, rate=rate), np.float32)
+    mask = np.asarray(keep_mask(key, SHAPE, rate=rate), np.float32)
     return ((mask - (1 - rate)) / math.sqrt(rate * (1 - rate))).reshape(-1)
 
 
@@ -45,7 +46,7 @@ def assert_uncorrelated(first: np.ndarray, second: np.ndarray) -> None:
 @pytest.mark.parametrize("rate", [0.001, *RATES])
 def test_keep_mask_keeps_the_right_share(rate: float) -> None:
     for key in step_keys(8):
-        mask = dropout.keep_mask(key, SHAPE, rate=rate)
+        mask = keep_mask(key, SHAPE, rate=rate)
         assert mask.shape == SHAPE
         assert mask.dtype == bool
         error = SIGMAS * math.sqrt(rate * (1 - rate) / SIZE)
@@ -117,10 +118,13 @@ def test_bytes_of_the_hash_are_uniform() -> None:
 
     def digit(start: float, width: float) -> np.ndarray:
         thresholds = [start + width * n / 256 for n in range(1, 256)]
-        return sum(
-            np.asarray(dropout.keep_mask(key, shape, rate=rate), np.int64)
-            for rate in thresholds
-        )
+
+        @jax.jit
+        def count(key: jax.Array) -> jax.Array:
+            masks = (dropout.keep_mask(key, shape, rate=rate) for rate in thresholds)
+            return sum((mask.astype(np.int32) for mask in masks), jnp.int32(0))
+
+        return np.asarray(count(key))
 
     highest = digit(0.0, 1.0)
     assert_uniform(highest)

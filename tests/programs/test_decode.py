@@ -280,8 +280,6 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
     ("flags", "message"),
     [
         (["--num_hypotheses=3"], "--num_hypotheses=3 is more than config.search"),
-        (["--num_hypotheses=2", "--format=text"], "--format=text has one hypothesis"),
-        (["--token_scores"], "--token_scores needs --format=json"),
         (
             ["--score", "--target=/t", "--num_hypotheses=2"],
             "--score takes --target, --format and the models alone: leave out --num_",
@@ -292,8 +290,6 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
             "--output: /tmp/same is an",
         ),
         (["--score"], "--score needs --target=FILE"),
-        (["--attention=-"], "--attention=-: name a file"),
-        (["--aligning_layer=1"], "--aligning_layer needs --alignments"),
         (["--config.search.top_k=3"], "config.search.top_k=3 needs config.search.sam"),
         (["--prefix=/nowhere/p"], "--prefix: no file /nowhere/p"),
         (["--glossary=/nowhere/g"], "--glossary: no file /nowhere/g"),

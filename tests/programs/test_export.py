@@ -65,10 +65,11 @@ def test_the_exported_model_translates_as_before(
     assert total == 10 and equal >= 9, shown
     if form == "ctranslate2":
         assert "exported, alpha 0, int8: " in shown
-    second_export = runs.vaswani(
-        "export", copier, *FLAGS, f"--format={form}", f"--output={tmp_path / form}"
-    )
-    assert "is not empty" in runs.error_of(second_export)
+    if form == "stablehlo":  # The rule knows no format.
+        second_export = runs.vaswani(
+            "export", copier, *FLAGS, f"--format={form}", f"--output={tmp_path / form}"
+        )
+        assert "is not empty" in runs.error_of(second_export)
 
 
 def test_lines_that_are_cut_are_left_out_and_told(

@@ -1,8 +1,8 @@
-"""Programs forked from a process that has imported the libraries they use.
+"""Programs forked from a process that has imported what they use.
 
 What a test's program does is done in little time, most of which a new interpreter would
-spend on these imports. Nothing of this package is imported before the program is, and
-its module runs as `python -m` runs it, in its own environment and directory.
+spend on imports. Its module is not among them, and runs as `python -m` runs it, in its
+own environment and directory.
 """
 
 import atexit
@@ -27,10 +27,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LIBRARIES = (
-    "absl.app flax.linen fsspec jax.experimental.multihost_utils jaxtyping "
+    "absl.app filelock flax.linen fsspec jax.experimental.multihost_utils jax.export "
+    "jaxtyping psutil tqdm "
     "matplotlib.backends.backend_agg matplotlib.figure ml_collections.config_flags "
     "optax orbax.checkpoint sacrebleu.significance sacremoses safetensors.numpy "
     "sentencepiece.sentencepiece_model_pb2 tomllib"
+).split()
+# What most programs import of this package. None of it defines a flag, or reads the
+# environment, before a program calls it.
+PACKAGE = (
+    "vaswani_jax.api vaswani_jax.cli.program vaswani_jax.cli.run_flags "
+    "vaswani_jax.evaluation.scored_texts vaswani_jax.inference.decode_job "
+    "vaswani_jax.trainer"
 ).split()
 # What differs from test to test, and is read by no import of a library.
 LATE = re.compile(
@@ -63,10 +71,20 @@ def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
         _environment.update(early)
     # The workers share this directory.
     compiled = pathlib.Path(environment["JAX_COMPILATION_CACHE_DIR"])
-    mark = compiled.with_name(f"started {command[2]}")
+    mark = compiled.with_name(f"started {_program(command)}")
     was_started = mark.exists()
     mark.touch()
     return was_started and early == _environment
+
+
+def _program(command: Sequence[str]) -> str:
+    """Return the module that a command runs: for `vaswani`, that of its first word."""
+    from vaswani_jax.cli import commands  # not for the clients of `command_of`
+
+    module, *words = command[2:]
+    if module == "vaswani_jax" and words and words[0] in commands.COMMANDS:
+        return f"vaswani_jax.{commands.COMMANDS[words[0]][0]}"
+    return module
 
 
 def run(
@@ -236,7 +254,7 @@ def _address() -> str:
 
 def serve(address: str) -> None:
     """Fork a program for each connection, until standard input ends."""
-    for name in LIBRARIES:
+    for name in [*LIBRARIES, *PACKAGE]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     draw()

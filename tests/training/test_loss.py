@@ -1,5 +1,6 @@
 """The smoothed cross-entropy against its targets written out."""
 
+import functools
 import math
 from typing import Any
 
@@ -238,13 +239,23 @@ def values_and_derivatives(
 ) -> tuple[loss.LossSums, jax.Array]:
     """Return the sums and the derivative of the loss, in the form of a platform."""
 
-    def total(logits: jax.Array) -> tuple[jax.Array, loss.LossSums]:
+    with parallel.targeting(platform):
+        derivative, sums = _derivative(platform, **options)(logits, target_out)
+    return sums, derivative
+
+
+@functools.cache
+def _derivative(platform: str, **options: Any) -> Any:
+    """Return what is compiled once for a platform's form with these options."""
+    del platform
+
+    def total(
+        logits: jax.Array, target_out: jax.Array
+    ) -> tuple[jax.Array, loss.LossSums]:
         sums = loss.smoothed_cross_entropy(logits, target_out, **options)
         return sums.loss, sums
 
-    with parallel.targeting(platform):
-        derivative, sums = jax.jit(jax.grad(total, has_aux=True))(logits)
-    return sums, derivative
+    return jax.jit(jax.grad(total, has_aux=True))
 
 
 @pytest.mark.parametrize("form", FORMS)
