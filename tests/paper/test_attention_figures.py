@@ -175,6 +175,8 @@ def test_the_best_run_of_six_layers_that_reads_english_is_shown(tmp_path):
     leave_heads(tmp_path / "worse", ROWS["base"], bleu=20.0)
     leave_heads(tmp_path / "better", ROWS["base"], bleu=30.0)
     leave_heads(tmp_path / "unfinished", ROWS["base"], bleu=35.0, step=7)
+    chrf = {"name": "chrf", "value": 60.0}
+    leave_heads(tmp_path / "without_bleu", ROWS["base"], scores=[chrf])
     assert find(read(tmp_path)).workdir.name == "better"
     leave_heads(tmp_path / "newer", ROWS["base"], bleu=30.0)
     for name, time in (("better", 1e9), ("newer", 2e9)):
