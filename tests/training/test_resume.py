@@ -4,9 +4,9 @@ import dataclasses
 import json
 import pathlib
 import shutil
-import types
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import fsspec
 import jax
@@ -225,7 +225,8 @@ def test_processes_of_other_runs_are_refused(monkeypatch: pytest.MonkeyPatch) ->
             text_directory=f"text/{file}",
         )
         values = {"training_text": "1", "valid_text": "2", "tokenizer": "13a"}
-        words: Any = types.SimpleNamespace(fingerprint=changes.pop("words", "abc"))
+        words = mock.Mock(spec=vocabulary.Vocabulary)
+        words.fingerprint = changes.pop("words", "abc")
         return resume.Run(
             dataclasses.replace(small, data=data),
             files.Directory(pathlib.Path("run")),
