@@ -131,3 +131,10 @@ def test_a_language_that_the_identifier_does_not_know_is_refused() -> None:
     ).data
     with pytest.raises(ValueError, match=r"knows, got 'tlh' in config.data.target_loc"):
         cleaning.Cleaner(data)
+
+
+def test_the_language_code_of_a_line_is_no_text() -> None:
+    text = GOOD[0][0]
+    pairs = [(f">>fra<< {text}", text), (f">>Nein<< {text}", text)]
+    cleaner = cleaned(pairs, data_of(equal_sides=True))
+    assert list(cleaner.keep(iter(pairs))) == pairs[1:]

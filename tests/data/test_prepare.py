@@ -317,3 +317,10 @@ def test_ugly_text_is_prepared_without_loss(tmp_path):
             == len(ids)
             >= len(source.split()) - 1
         )
+
+
+def test_a_source_that_is_only_a_language_code_is_empty(text):
+    lines = small_text.read_lines(text / "train.en")
+    lines[20:22] = [">>fra<<", ">>fra<< ba"]
+    small_text.write_lines(text / "train.en", lines)
+    assert small_text.prepare(text).counts["train"]["empty"] == 4

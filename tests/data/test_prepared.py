@@ -12,7 +12,14 @@ import pytest
 from tests import settings
 from tests.data import small_text
 from vaswani_jax.core import files
-from vaswani_jax.data import manifest, prepare, prepared, text_files, token_files
+from vaswani_jax.data import (
+    manifest,
+    prepare,
+    prepared,
+    text_files,
+    token_files,
+    training_text,
+)
 from vaswani_jax.data.vocabulary import Vocabulary
 
 
@@ -451,3 +458,56 @@ def test_data_is_copied_where_there_are_no_links(text, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", no_link)
     prepared.link_data(first.directory, tmp_path / "shared")
     assert prepared.open_prepared(tmp_path / "shared").manifest == first.manifest
+
+
+def test_settings_that_leave_out_a_given_vocabulary_are_warned_of(
+    text, tmp_path, caplog
+):
+    model = tmp_path / "own.model"
+    model.write_bytes(small_text.prepare(text).vocabulary.source.model)
+    given = {"data.vocabulary": str(model)}
+    data = small_text.prepare(text, rebuild=True, **given)
+    required = data.vocabulary.fingerprint
+    caplog.clear()
+    small_text.prepare(text, **given)
+    small_text.prepare(text, required_fingerprint=lambda: required)
+    prepared.open_or_prepare(
+        small_text.settings_of(text),
+        data.directory,
+        rebuild=False,
+        initial_vocabulary=data.vocabulary,
+    )
+    assert caplog.messages == []
+    small_text.prepare(text)
+    [warning] = caplog.messages
+    assert warning.startswith("config.data.vocabulary is empty, but ")
+    assert str(data.directory) in warning and "--rebuild_data" in warning
+    # Learned data has nothing to warn of.
+    small_text.prepare(text, rebuild=True)
+    caplog.clear()
+    small_text.prepare(text)
+    assert caplog.messages == []
+
+
+def test_a_changed_version_of_a_generator_is_named(tmp_path):
+    generated = settings.small_settings(**{"data.source": "reverse"})
+    data = prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
+    path = data.directory / "manifest.json"
+    path.write_text(path.read_text().replace('"version": "1"', '"version": "0"'))
+    with pytest.raises(ValueError, match="the generator of 'train' is 1, was 0"):
+        prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
+
+
+def test_prepared_data_serves_without_the_package_of_its_generator(
+    tmp_path, monkeypatch, caplog
+):
+    generated = settings.small_settings(**{"data.source": "reverse"})
+    data = prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
+
+    def fail(*arguments, **options):
+        raise ImportError("the corpus needs a package")
+
+    monkeypatch.setattr(training_text, "text_record", fail)
+    opened = prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
+    assert opened.counts == data.counts
+    assert "note: the corpus needs a package; the prepared 'train'" in caplog.text

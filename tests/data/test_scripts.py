@@ -69,3 +69,25 @@ def test_a_locale_may_name_its_script(locale: str, expected: str) -> None:
 def test_the_share_of_letters_counts_letters_alone() -> None:
     assert scripts.share_in_scripts("Цена: 5 USD 100 %", {"Cyrl"}) == 4 / 7
     assert scripts.share_in_scripts("100 %", {"Cyrl"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("locale", "text", "share"),
+    [
+        ("ur_Aran", "مرحبا", 1),
+        ("de_Latf", "Grüße", 1),
+        ("cu_Cyrs", "Привет", 1),
+        ("syr_Syrn", "ܫܠܡܐ", 1),
+        ("zh_Hanb", "你ㄋ", 1),
+        ("ff_Adlm", "𞤀𞤣", 1),
+        ("ff_Adlm", "Привет", 0),
+        # Of a script that is not known, nothing is judged.
+        ("got_Goth", "𐌲𐌿𐍄", 1),
+        ("got_Goth", "gut", 1),
+    ],
+)
+def test_a_variant_of_a_script_has_its_letters(
+    locale: str, text: str, share: float
+) -> None:
+    expected = scripts.scripts_of_locale(locale)
+    assert scripts.share_in_scripts(text, expected) == share

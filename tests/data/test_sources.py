@@ -322,3 +322,25 @@ def test_the_record_of_generated_text_names_task_and_seed():
     assert record("copy", 1) == record("copy", 1)
     assert record("copy", 1) != record("copy", 2)
     assert record("copy", 1) != record("reverse", 1)
+
+
+def test_a_file_elsewhere_of_equal_size_and_time_is_read(tmp_path):
+    for folder, content in (("a", b"one\n"), ("b", b"two\n"), ("c", b"one\n")):
+        (tmp_path / folder).mkdir()
+        for name in ("train.en", "train.de"):
+            os.utime(write(tmp_path / folder / name, content), ns=(10**18, 10**18))
+
+    def record(folder, previous):
+        data = text_data(tmp_path / folder)
+        return sources.text_record(data, "train", seed=1, previous=previous)
+
+    first = record("a", {})
+    identities = [
+        sources.content_identity(record(folder, first)) for folder in ("a", "b", "c")
+    ]
+    assert identities[0] == identities[2] != identities[1]
+    # Older records have no path; their files are not read again.
+    for entry in first.values():
+        del entry["path"]
+        entry["sha256"] = "digest"
+    assert record("a", first) == first

@@ -3,11 +3,13 @@
 import io
 import json
 import logging
+import pathlib
 import sys
 
 import pytest
 
 from tests.data import small_text
+from vaswani_jax.core import files
 from vaswani_jax.data import prepared, sources, standard_input
 
 
@@ -83,12 +85,12 @@ def test_prepared_data_is_opened_without_standard_input(
 
     rows = [f"{source}\t{target}" for source, target in pairs]
     prepare(rows)
-    files = small_text.contents(directory)
+    contents = small_text.contents(directory)
     prepare(rows)
     with pytest.raises(ValueError, match="the text of 'train' has changed"):
         prepare([*rows[1:], rows[0]])
     prepared.open_or_prepare(settings, directory, rebuild=False)
-    assert small_text.contents(directory) == files
+    assert small_text.contents(directory) == contents
     assert "standard input" in caplog.text
     assert "the prepared 'train' data is used" in caplog.text
 
@@ -158,3 +160,20 @@ def test_settings_without_standard_input_stay(text, caplog):
     with standard_input.copy_to_file(data, text.with_name("piped")) as copied:
         assert copied is data
     assert not caplog.records
+
+
+def test_the_copy_of_a_killed_program_is_removed_and_no_other(monkeypatch, text):
+    folders = [text.with_name(f".piped.vaswani_jax_input_{n}") for n in "ab"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "standard_input").write_text("half")
+        (folder / "lock").touch()
+    pipe(monkeypatch, ["ba"])
+    settings = small_text.settings_of(text, **names("-", "train.de"))
+    with (
+        files.held(folders[1]),
+        standard_input.copy_to_file(settings.data, text.with_name("piped")) as data,
+    ):
+        assert small_text.read_lines(pathlib.Path(data.train_source)) == ["ba"]
+        assert not folders[0].exists()
+    assert (folders[1] / "standard_input").exists()

@@ -1,10 +1,12 @@
 """Lines of text files, whatever is in them."""
 
+import bz2
 import gzip
 import lzma
 import os
 import random
 import tempfile
+import zlib
 from pathlib import Path
 
 import hypothesis
@@ -153,4 +155,27 @@ def test_lines_are_written_with_line_feeds_alone(ending, lines):
     assert (
         DECOMPRESSORS.get(ending, bytes)(content)
         == "".join(line + "\n" for line in lines).encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "compress"),
+    [
+        ("gzip", gzip.compress),
+        ("bzip2", bz2.compress),
+        ("xz", lzma.compress),
+        ("zstd", zstd),
+        ("zip", lambda content: b"PK\x03\x04\n\0\0\n" + zlib.compress(content)),
+    ],
+)
+def test_a_compressed_file_of_another_name_is_named_with_its_kind(
+    tmp_path, kind, compress
+):
+    path = tmp_path / "text.en"
+    path.write_bytes(compress(os.urandom(99).hex().encode()))
+    with pytest.raises(ValueError) as caught:
+        list(text_files.read_lines(path))
+    assert str(caught.value) == (
+        f"{path}: a {kind} file, not UTF-8 text; decompress it, or let its name end in "
+        "its compression: .gz, .xz, .zst are read"
     )

@@ -5,6 +5,7 @@ through a proxy, so that all of the builder runs: its list of corpora, its downl
 its reading of text and SGML, its records.
 """
 
+import contextlib
 import errno
 import gzip
 import pathlib
@@ -256,3 +257,46 @@ def test_a_corpus_is_prepared_once_and_loads_no_tensorflow(
         "print('tensorflow' in sys.modules)"
     )
     assert interpreter.output_of(program).split()[-1] == "False"
+
+
+@pytest.mark.usefixtures("no_checksums")
+def test_prepared_data_serves_where_the_corpus_is_missing(
+    server: archives.Server, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = prepared.open_or_prepare(
+        small_wmt14.settings_of(tmp_path / "here"), tmp_path / "data", rebuild=False
+    )
+    elsewhere = small_wmt14.settings_of(tmp_path / "elsewhere")
+    server.asked = []
+    data = prepared.open_or_prepare(elsewhere, tmp_path / "data", rebuild=False)
+    assert data.counts == first.counts and server.asked == []
+    assert "config.data.source=tfds:wmt14_translate/de-en: no prepared" in caplog.text
+    with pytest.raises(FileNotFoundError, match=f"no prepared corpus in {tmp_path}"):
+        tfds.count(elsewhere.data, "train")
+    # To prepare again, the text of the checkpoints is downloaded and compared.
+    rebuilt = prepared.open_or_prepare(
+        elsewhere,
+        tmp_path / "data",
+        rebuild=True,
+        required_fingerprint=lambda: first.vocabulary.fingerprint,
+    )
+    assert rebuilt.counts == first.counts and server.asked
+
+
+@pytest.mark.usefixtures("no_checksums")
+def test_a_process_that_waited_reads_what_another_one_has_prepared(
+    server: archives.Server, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = small_wmt14.settings_of(tmp_path / "tfds").data
+    (tmp_path / "members").mkdir()
+
+    @contextlib.contextmanager
+    def wait(_: pathlib.Path) -> Iterator[None]:
+        other = tfds.make_builder.__wrapped__(data.source, data.tfds_directory)
+        with tfds.without_tensorflow(tmp_path / "members"):
+            other.download_and_prepare()
+        yield
+
+    monkeypatch.setattr(tfds.files, "locked", wait)
+    tfds.prepare(data)
+    assert tfds.count(data, "train") == small_wmt14.training_pairs("de")

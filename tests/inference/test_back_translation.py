@@ -430,3 +430,21 @@ def test_each_device_searches_what_one_device_would(
         # Divided among eight devices, a batch has padding at its end.
         assert not expected[len(batch) :].any()
         np.testing.assert_array_equal(batch, expected[: len(batch)])
+
+
+def test_another_form_of_text_does_not_go_on(
+    tmp_path: pathlib.Path, model: Echo
+) -> None:
+    path, manifest = write_input(tmp_path), tmp_path / "out/manifest.json"
+    back_translation.back_translate(make_translator(), path, tmp_path / "out")
+    tokenized = make_translator(**{"data.text_form": "tokenized"})
+    with pytest.raises(ValueError, match="begun with text_form='detokenized', not 'to"):
+        back_translation.back_translate(tokenized, path, tmp_path / "out")
+    record = json.loads(manifest.read_text())
+    # Older manifests lack it.
+    del record["settings"]["text_form"]
+    manifest.write_text(json.dumps(record))
+    num_calls = model.num_calls
+    back_translation.back_translate(tokenized, path, tmp_path / "out")
+    assert model.num_calls == num_calls
+    assert json.loads(manifest.read_text())["settings"]["text_form"] == "tokenized"

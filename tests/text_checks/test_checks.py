@@ -416,3 +416,26 @@ def test_a_workdir_may_begin_at_home_but_not_at_a_url(
         ValueError, match="workdir=s3://b/run must be a local directory"
     ):
         vaswani_jax.check_data(run, workdir="s3://b/run")
+
+
+def test_lines_with_codes_are_judged_by_their_languages(tmp_path: pathlib.Path) -> None:
+    german, japanese = (texts.clean(name)["train"] for name in ("de", "ja"))
+    pairs = [
+        *german[:300],
+        *((f">>ja<< {source}", target) for source, target in japanese[:300]),
+    ]
+    random.Random(0).shuffle(pairs)
+    nothing = dict.fromkeys(
+        ("valid_source", "valid_target", "test_source", "test_target"), ""
+    )
+    report = check(tmp_path, {"train": pairs}, **nothing)
+    kinds = {finding.kind for finding in report.findings}
+    assert not kinds & {"other_script", "language"}, report.describe()
+    wrong = [(source.removeprefix(">>ja<< "), target) for source, target in pairs]
+    report = check(tmp_path, {"train": wrong}, **nothing)
+    assert "other_script" in {finding.kind for finding in report.findings}
+
+
+def test_a_locale_of_an_unknown_script_is_not_judged(tmp_path: pathlib.Path) -> None:
+    report = check(tmp_path, texts.splits(), target_locale="de_Goth")
+    assert "other_script" not in {finding.kind for finding in report.findings}

@@ -25,18 +25,23 @@ _has_warned = False
 
 
 def describe_file(path: pathlib.Path, previous: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a file's size, modification time and SHA-256.
+    """Return a file's path, size, modification time and SHA-256.
 
     Args:
         path: The file.
-        previous: An earlier description, or an empty one. It is returned if its size
-            and modification time are those of the file, which is then not read.
+        previous: An earlier description, or an empty one. It is returned if its path,
+            size and modification time are those of the file, which is then not read.
+            One without a path fits any.
     """
     status = os.stat(path)
-    size_and_time = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-    if size_and_time.items() <= previous.items():
+    identity = {
+        "path": str(path),
+        "bytes": status.st_size,
+        "modified_ns": status.st_mtime_ns,
+    }
+    if identity.items() <= {"path": str(path), **previous}.items():
         return previous
-    return {**size_and_time, "sha256": hash_file(path)[1]}
+    return {**identity, "sha256": hash_file(path)[1]}
 
 
 def hash_files(paths: Iterable[pathlib.Path], *, directory: pathlib.Path) -> Digests:

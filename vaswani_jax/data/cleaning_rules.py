@@ -78,12 +78,13 @@ def are_equal(source: str, target: str) -> bool:
 
 
 def split_sides(pair: tuple[str, str], data: config.DataConfig) -> Sides:
-    """Return the sides of a pair without user symbols, each with its locale.
+    """Return the sides of a pair without user symbols and code, each with its locale.
 
-    With several target locales, the source's tag names the target's.
+    The tag or language code of the source, if any, names the target's locale.
     """
     source, target = pair
     target_locale = languages.line_locale(source, data)
+    source = languages.split_code(source)[1]
     for symbol in data.symbols:
         source, target = source.replace(symbol, " "), target.replace(symbol, " ")
     return (

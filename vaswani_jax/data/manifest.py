@@ -46,6 +46,8 @@ class Manifest:
             part of `counts["train"]`.
         seed: The seed of noise and sampled segmentations. None without them, or for
             generated text, whose own record has it.
+        given_vocabularies: The settings that named a file of a vocabulary, without
+            "data.".
     """
 
     settings: Mapping[str, Any]
@@ -59,6 +61,7 @@ class Manifest:
     files: files.Digests = dataclasses.field(default_factory=dict)
     corpora: Mapping[str, dict[str, int]] = dataclasses.field(default_factory=dict)
     seed: int | None = None
+    given_vocabularies: tuple[str, ...] = ()
 
     @property
     def corpus_sizes(self) -> dict[str, int]:
@@ -70,7 +73,13 @@ class Manifest:
         record = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
-        for name in ("cleaning", "cleaning_by_corpus", "files", "corpora"):
+        for name in (
+            "cleaning",
+            "cleaning_by_corpus",
+            "files",
+            "corpora",
+            "given_vocabularies",
+        ):
             if not record[name]:
                 del record[name]
         if self.seed is None:
@@ -152,6 +161,7 @@ def read_manifest(directory: pathlib.Path) -> Manifest:
             files=files.parse_digests(record.get("files", {})),
             corpora=record["corpora"],
             seed=record.get("seed"),
+            given_vocabularies=tuple(record.get("given_vocabularies", ())),
         )
     except (TypeError, ValueError) as error:
         raise ValueError(

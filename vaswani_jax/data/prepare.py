@@ -27,6 +27,8 @@ from vaswani_jax.data.word_subwords import WordSubwords
 
 logger = logging.getLogger(__name__)
 CHUNK_LINES = 10_000
+# The settings that name files of vocabularies.
+VOCABULARIES = ("vocabulary", "target_vocabulary")
 SPLITS = ("train", "valid", "test")
 CHUNKS_PER_LOG_LINE = 100
 
@@ -160,6 +162,11 @@ def prepare(
             (file for split in splits for file in directory.glob(f"{split}.*")),
             directory=directory,
         ),
+        given_vocabularies=tuple(
+            key
+            for key, subwords in zip(VOCABULARIES, configured_subwords, strict=True)
+            if subwords
+        ),
     )
 
 
@@ -224,12 +231,11 @@ def _clean(training: TrainingText) -> None:
 
 def _load_configured(data: config.DataConfig) -> list[Subwords | None]:
     """Return the subwords of the files that the settings name, for each side."""
-    keys = ("vocabulary", "target_vocabulary")
     return [
         load_configured(path, key=key).extend(data.symbols)
         if (path := getattr(data, key))
         else None
-        for key in keys
+        for key in VOCABULARIES
     ]
 
 
@@ -375,11 +381,13 @@ def _tokenise(
                     )
                     for side, side_lines in enumerate(lines)
                 ]
-                if has_tags:
-                    sides[0] = [
-                        [] if languages.is_empty(line, data) else ids
-                        for line, ids in zip(lines[0], sides[0], strict=True)
-                    ]
+                # A tag or a code alone, as >>fra<<, has tokens but no text.
+                sides[0] = [
+                    []
+                    if (has_tags or ">>" in line) and languages.is_empty(line, data)
+                    else ids
+                    for line, ids in zip(lines[0], sides[0], strict=True)
+                ]
                 usable = _usable(
                     zip(*sides, strict=True), max_length=data.max_length, counts=counts
                 )

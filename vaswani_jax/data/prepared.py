@@ -238,14 +238,18 @@ def _text_differences(
             current = training_text.text_record(
                 settings.data, split, seed=settings.seed, previous=record
             )
-        except FileNotFoundError as error:
+        except (FileNotFoundError, ImportError) as error:  # Generators need packages.
             if not may_be_missing:
                 raise
             logger.info(f"note: {error}; the prepared {split!r} data is used")
             continue
         if sources.content_identity(current) == sources.content_identity(record):
             continue
-        if current.get("seed") == record.get("seed"):
+        versions = [entry.get("version") for entry in (current, record)]
+        if all(versions) and len(set(versions)) > 1:
+            text = f"the generator of {split!r} is {versions[0]}, was {versions[1]}"
+            differences.append(Difference(text, is_fixed=is_train))
+        elif current.get("seed") == record.get("seed"):
             names = (
                 training_text.changed_corpora(record, current)
                 if settings.data.training_corpora
@@ -256,7 +260,8 @@ def _text_differences(
             )
             text = f"the text of {text_name} has changed"
             differences.append(Difference(text, is_fixed=is_train))
-        elif is_train:  # The other splits have the same seed.
+        if is_train and current.get("seed") != record.get("seed"):
+            # The other splits have the same seed.
             text = f"config.seed is {current.get('seed')}, was {record.get('seed')}"
             differences.append(Difference(text, is_fixed=True))
     if recorded.seed not in (None, settings.seed):
@@ -317,6 +322,10 @@ def open_or_prepare(
             )
             _check_vocabulary(data, initial_vocabulary)
             _check_configured(settings.data, data.vocabulary, directory=directory)
+            if not initial_vocabulary:
+                _warn_of_given_vocabulary(
+                    settings.data, data, required_fingerprint=required_fingerprint
+                )
             return data
         if directory.exists():
             _refuse_other_files(directory)
@@ -324,6 +333,10 @@ def open_or_prepare(
             _check_configured(settings.data, initial_vocabulary, directory=None)
         fingerprint = required_fingerprint()
         if fingerprint is not None:
+            from vaswani_jax.data import sources
+
+            # The text must be there to be compared with the recorded one.
+            sources.prepare(settings.data)
             _refuse_to_replace(settings, directory)
             if saved_vocabulary := _saved_vocabulary(directory, fingerprint):
                 _check_configured(settings.data, saved_vocabulary, directory=directory)
@@ -442,8 +455,34 @@ def _check_configured(
                 f"config.data.{key}={path} has the fingerprint "
                 f"{named_subwords.fingerprint}, but {origin} has "
                 f"{subwords.fingerprint}: restore the file, leave config.data.{key} "
-                "empty, or name another --workdir"
+                "empty to use the vocabulary that is there, or name another --workdir"
             )
+
+
+def _warn_of_given_vocabulary(
+    data: config.DataConfig,
+    prepared_data: PreparedData,
+    *,
+    required_fingerprint: Callable[[], str | None],
+) -> None:
+    """Warn of settings that name no vocabulary where the data was prepared with one.
+
+    They are no error: prepared data may be used without the file. A run that has
+    checkpoints keeps its vocabulary.
+    """
+    keys = [
+        key
+        for key in prepared_data.manifest.given_vocabularies
+        if not getattr(data, key)
+    ]
+    if not keys or required_fingerprint() is not None:
+        return
+    for key in keys:
+        logger.warning(
+            f"config.data.{key} is empty, but {prepared_data.directory} was prepared "
+            "with a file: its vocabulary is used. Name the file, learn a vocabulary "
+            "with --rebuild_data, or name another --workdir"
+        )
 
 
 def _refuse_other_files(directory: pathlib.Path) -> None:

@@ -11,7 +11,8 @@ from vaswani_jax.core import locales
 UNKNOWN = "Zzzz"
 # Scripts by the first word of the Unicode names of their letters.
 SCRIPTS_BY_NAME = {
-    **{"ARABIC": "Arab", "ARMENIAN": "Armn", "BENGALI": "Beng", "BOPOMOFO": "Bopo"},
+    **{"ADLAM": "Adlm", "ARABIC": "Arab", "ARMENIAN": "Armn", "BENGALI": "Beng"},
+    **{"BOPOMOFO": "Bopo"},
     **{"CANADIAN": "Cans", "CHEROKEE": "Cher", "CJK": "Hani", "COPTIC": "Copt"},
     **{"CYRILLIC": "Cyrl", "DEVANAGARI": "Deva", "ETHIOPIC": "Ethi"},
     **{"GEORGIAN": "Geor", "GREEK": "Grek", "GUJARATI": "Gujr", "GURMUKHI": "Guru"},
@@ -26,6 +27,7 @@ SCRIPTS_BY_NAME = {
 _WIDTHS = ("FULLWIDTH ", "HALFWIDTH ")
 # Languages that are written in other scripts than Latin, or also in Latin.
 _LANGUAGES = {
+    "Adlm Latn": "ff",
     "Arab": "ar fa ps sd ug ur ks acm acq aeb ajp apc ars ary arz bal ckb glk hno lah "
     "lrc mzn pbt prs sdh skr",
     "Arab Guru": "pa",
@@ -75,12 +77,22 @@ _SCRIPTS_BY_LANGUAGE = {
 }
 # Codes of locales that stand for several scripts, or for variants of one.
 _SCRIPTS_BY_CODE = {
+    "Aran": "Arab",
+    "Cyrs": "Cyrl",
+    "Hanb": "Bopo Hani",
     "Hans": "Hani",
     "Hant": "Hani",
     "Hrkt": "Hira Kana",
+    "Jamo": "Hang",
     "Jpan": "Hani Hira Kana",
     "Kore": "Hang Hani",
+    "Latf": "Latn",
+    "Latg": "Latn",
+    "Syre": "Syrc",
+    "Syrj": "Syrc",
+    "Syrn": "Syrc",
 }
+_KNOWN_SCRIPTS = frozenset(SCRIPTS_BY_NAME.values())
 
 
 @functools.lru_cache(maxsize=1000)
@@ -93,11 +105,15 @@ def scripts_of_locale(locale: str) -> frozenset[str]:
     Args:
         locale: The locale. Without a script of its own, its language's are meant:
             Latin letters, if it has no others.
+
+    Returns:
+        Their codes; none if the locale names a script that this module does not know.
     """
     for part in locale.replace("-", "_").split("_")[1:]:
         if len(part) == 4 and part.isalpha():
             code = part.title()
-            return frozenset(_SCRIPTS_BY_CODE.get(code, code).split())
+            scripts = frozenset(_SCRIPTS_BY_CODE.get(code, code).split())
+            return scripts & _KNOWN_SCRIPTS
     language = locales.language_code(locale)
     return _SCRIPTS_BY_LANGUAGE.get(language, frozenset({"Latn"}))
 
@@ -141,12 +157,12 @@ def script_of(text: str) -> str:
 def share_in_scripts(text: str, scripts: Set[str]) -> float:
     """Return the share of a text's letters that belong to some scripts.
 
-    It is 1 for a text without letters.
+    It is 1 for a text without letters, and if there are no scripts to judge by.
 
     >>> share_in_scripts("Wi-Fi в метро", {"Cyrl"})
     0.6
     """
-    if text.isascii() and "Latn" in scripts:
+    if not scripts or (text.isascii() and "Latn" in scripts):
         return 1.0
     counts = letters_by_script(text)
     num_letters = counts.total()

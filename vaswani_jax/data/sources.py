@@ -264,8 +264,8 @@ def text_record(
         data: Where the text is.
         split: The part of it.
         seed: Seed of generated text.
-        previous: An earlier record, or an empty one. A file that has its size and
-            modification time is not read again.
+        previous: An earlier record, or an empty one. A file that has its path,
+            size and modification time is not read again.
     """
     if data.source.startswith(tfds.PREFIX):
         return tfds.record(data, split)
@@ -294,8 +294,8 @@ def describe_sides(
             record[name] = files.describe_file(path, previous.get(name, {}))
             continue
         for path in side.files:
-            description = files.describe_file(path, descriptions.get(str(path), {}))
-            descriptions[str(path)] = {"path": str(path), **description}
+            previous_description = descriptions.get(str(path), {})
+            descriptions[str(path)] = files.describe_file(path, previous_description)
         entries = [descriptions[str(path)] for path in side.files]
         digests = [side.column, *(entry["sha256"] for entry in entries)]
         record[name] = {

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import glob
 import logging
 import pathlib
 import shutil
@@ -10,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from vaswani_jax.core import config
+from vaswani_jax.core import config, files
 from vaswani_jax.data import columns
 
 logger = logging.getLogger(__name__)
@@ -57,10 +58,8 @@ def copy_to_file(
         raise FileNotFoundError("standard input is closed: name files")
     file_name = _file_name(names.values())
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=directory.parent.absolute(), prefix=f".{directory.name}.vaswani_jax_"
-    ) as folder:
-        path = pathlib.Path(folder, file_name)
+    with _copy_folder(directory) as folder:
+        path = folder / file_name
         logger.info("reading standard input")
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
@@ -77,6 +76,28 @@ def copy_to_file(
             # Advice has the name alone, as in standard_input.tsv#2.
             message = message.replace(str(path), "standard input")
             raise type(error)(message.replace(f"{path.name}#", "-#")) from None
+
+
+@contextlib.contextmanager
+def _copy_folder(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yield a new folder beside a directory, after removing those of killed programs.
+
+    A program locks its folder while it runs.
+    """
+    parent = directory.parent.absolute()
+    prefix = f".{directory.name}.vaswani_jax_input_"
+    with contextlib.ExitStack() as stack:
+        with files.locked(parent / f"{directory.name}.input"):
+            for path in parent.glob(f"{glob.escape(prefix)}*"):
+                if not files.is_held(path):
+                    shutil.rmtree(path, ignore_errors=True)
+            folder = pathlib.Path(
+                stack.enter_context(
+                    tempfile.TemporaryDirectory(dir=parent, prefix=prefix)
+                )
+            )
+            stack.enter_context(files.held(folder))
+        yield folder
 
 
 def _file_name(names: Iterable[str]) -> str:

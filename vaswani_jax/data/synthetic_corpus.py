@@ -23,6 +23,8 @@ CORPORA = "corpora.toml"
 COMMENT = "# Set config.data.corpora to this file to train on its pairs."
 LOCK = "lock"
 VERSION = 1
+# Settings that manifests may lack; one that lacks them has any value of them.
+OPTIONAL_SETTINGS = ("text_form",)
 # Characters that the name of a corpus may not have, or may not begin with.
 NOT_IN_NAME = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_.-]")
 
@@ -205,6 +207,7 @@ def _check_settings(
         f"{key}={recorded.get(key)!r}, not {settings.get(key)!r}"
         for key in sorted({*recorded, *settings})
         if recorded.get(key) != settings.get(key)
+        and (key in recorded or key not in OPTIONAL_SETTINGS)
     ]
     if changes:
         raise ValueError(

@@ -10,6 +10,14 @@ from typing import Any
 
 # The compressions, by the ending of a file's name, as errors call them.
 COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+# The compressions by the first bytes of their files, whatever the name.
+SIGNATURES = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"PK\x03\x04": "zip",
+    b"\xfd7zXZ": "xz",
+    b"(\xb5/\xfd": "zstd",
+}
 # No sentence is as long; a file without line feeds must not fill the memory.
 MAX_LINE_BYTES = 1 << 26
 BUFFER_BYTES = 1 << 18
@@ -38,12 +46,21 @@ def decode_lines(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         name: Name of the stream, for errors.
 
     Raises:
-        ValueError: A line is not UTF-8.
+        ValueError: A line is not UTF-8; the message says if the stream is compressed.
     """
+    first_line = b""
     for number, line in enumerate(stream, start=1):
+        first_line = first_line or line
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
+            for signature, compression in SIGNATURES.items():
+                if first_line.startswith(signature):
+                    raise ValueError(
+                        f"{name}: a {compression} file, not UTF-8 text; decompress it, "
+                        "or let its name end in its compression: "
+                        f"{', '.join(COMPRESSIONS)} are read"
+                    ) from None
             raise ValueError(
                 f"{name}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at "
                 f"column {error.start + 1}); convert the file to UTF-8"

@@ -49,9 +49,13 @@ def prepare(data: config.DataConfig) -> None:
     builder = _builder(data)
     directory = pathlib.Path(builder.data_dir)
     archives = pathlib.Path(data.tfds_directory or builder._data_dir_root)
+    was_prepared = builder.is_prepared()
     # Corpora share archives, so only one process may prepare any of them.
     with files.locked(archives / "downloads"):
         if builder.is_prepared():
+            if not (was_prepared and builder.info.splits):
+                # Another process has prepared it; this builder knows no splits of it.
+                make_builder.cache_clear()
             return
         logger.info(f"downloading and converting {data.source} into {directory}")
         _remove_unfinished(archives)
@@ -134,11 +138,17 @@ def _line(text: bytes) -> str:
 
 
 def _split(data: config.DataConfig, split: str) -> Any:
-    splits = _builder(data).info.splits
+    builder = _builder(data)
+    if not builder.is_prepared():
+        raise FileNotFoundError(
+            f"config.data.source={data.source}: no prepared corpus in "
+            f"{builder.data_dir}"
+        )
+    splits = builder.info.splits
     if SPLITS[split] not in splits:
         raise ValueError(
             f"config.data.source={data.source} has no split {SPLITS[split]!r}; it has "
-            f"{', '.join(splits) or 'none: prepare it first'}"
+            f"{', '.join(splits)}"
         )
     return splits[SPLITS[split]]
 

@@ -70,8 +70,8 @@ def describe_files(
     Args:
         data: Where the trees are.
         split: The part of them.
-        previous: An earlier record, or an empty one. A file that has its size and
-            modification time is not read again.
+        previous: An earlier record, or an empty one. A file that has its path,
+            size and modification time is not read again.
 
     Raises:
         FileNotFoundError: An entry matches no file.

@@ -278,6 +278,7 @@ def _record(
         "input.sha256": text.sha256,
         "source_locale": settings.data.source_locale,
         "target_locale": settings.data.target_locale,
+        "text_form": settings.data.text_form,
         "vocabulary": translator.vocabulary.fingerprint,
         "models": [
             {

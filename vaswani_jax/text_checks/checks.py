@@ -177,20 +177,27 @@ class _TextCheck:
         self.blocks = spread(self.blocks, max(1, size))
 
     def by_locales(self) -> dict[Locales, list[Block]]:
-        """Return the blocks of each pair of languages, without tags."""
+        """Return the blocks of each pair of languages, without tags and codes.
+
+        Where lines have tags, lines without one are left out.
+        """
         data = dataclasses.replace(self._data, target_locale=self.text.target_locale)
-        if not languages.locales_by_tag(data):
+        has_tags = bool(languages.locales_by_tag(data))
+        lines_of_all = (line for block in self.blocks for line in block.lines)
+        if not has_tags and not any(
+            languages.split_code(source)[0] for _, (source, _) in lines_of_all
+        ):
             return {(self.text.source_locale, self.text.target_locale): self.blocks}
         groups: dict[Locales, list[Block]] = {}
         for block in self.blocks:
             lines: dict[Locales, list[tuple[int, Pair]]] = {}
             for number, (source, target) in block.lines:
-                tag = languages.find_tag(source, data)
-                if tag:
-                    locale = languages.line_locale(source, data)
-                    source = languages.remove_tag(source, data).strip()
-                    line = number, (source, target)
-                    lines.setdefault((data.source_locale, locale), []).append(line)
+                if has_tags and not languages.find_tag(source, data):
+                    continue
+                locale = languages.line_locale(source, data)
+                source = languages.remove_tag(source, data).strip()
+                line = number, (source, target)
+                lines.setdefault((data.source_locale, locale), []).append(line)
             for locales, numbered_pairs in lines.items():
                 part = Block(block.number, numbered_pairs)
                 groups.setdefault(locales, []).append(part)

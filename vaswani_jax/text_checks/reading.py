@@ -15,7 +15,6 @@ from vaswani_jax.data import (
     prepared,
     sources,
     subwords,
-    tfds,
     training_text,
 )
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -120,10 +119,8 @@ def find(settings: config.Config, workdir: pathlib.Path | None) -> Texts:
         try:
             texts += _of_split(settings, split)
             faults += _unlike_shards(data, split)
-        except (FileNotFoundError, ValueError) as error:
-            is_absent = isinstance(error, FileNotFoundError)
-            is_absent = is_absent or data.source.startswith(tfds.PREFIX)
-            if not (is_absent and prepared_data and split in prepared_data.counts):
+        except (FileNotFoundError, ImportError) as error:
+            if not (prepared_data and split in prepared_data.counts):
                 raise
             prepared_texts = _of_prepared(settings, split, prepared_data)
             notes.append(

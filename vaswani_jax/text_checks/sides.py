@@ -46,8 +46,13 @@ def count_scripts(characters: Mapping[str, int]) -> collections.Counter[str]:
 
 
 def share_in_scripts(letters: collections.Counter[str], locale: str) -> float:
-    """Return the share of letters, counted by script, in the scripts of a locale."""
+    """Return the share of letters, counted by script, in the scripts of a locale.
+
+    It is 1 if the scripts of the locale are unknown.
+    """
     expected = scripts.scripts_of_locale(locale)
+    if not expected:
+        return 1.0
     return sum(letters[script] for script in expected) / max(1, letters.total())
 
 
@@ -76,6 +81,8 @@ def find_scripts(
     result = []
     for side, name in enumerate(types.SIDES):
         expected = scripts.scripts_of_locale(locales[side])
+        if not expected:
+            continue
         wrong, share = _lines_of_other_scripts(
             [(number, pair[side]) for number, pair in pairs],
             expected,
