@@ -39,7 +39,7 @@ def test_a_file_is_no_workdir(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("use", ["pull", "hold"])
-def test_the_cache_that_a_local_copy_begins_is_the_users_alone(
+def test_only_the_user_can_open_the_cache_that_a_local_copy_creates(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, use: str
 ) -> None:
     """Programs that were compiled are kept in it only if nobody else can write it."""

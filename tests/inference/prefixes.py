@@ -77,7 +77,7 @@ def search(
     alpha: float,
     n_best: int = 1,
 ) -> types.Hypotheses:
-    """Search with an alpha of all sentences, by which nothing is compiled anew."""
+    """Search with one alpha for all sentences; another alpha compiles nothing."""
     return beam_search.beam_search(
         STEPPER,
         initial_state(logits, W=W),

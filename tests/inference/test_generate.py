@@ -62,7 +62,7 @@ def rows(
 def _generator(
     platform: str, seeds: tuple[int, ...], n_best: int, search: tuple[Any, ...]
 ) -> Any:
-    """Return what is compiled once for a platform's form of a search."""
+    """Return the jitted search; the cache keeps one for each platform and options."""
     del platform
     models = [model_of(seed) for seed in seeds]
     run = generate.make_generator(

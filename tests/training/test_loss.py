@@ -246,7 +246,7 @@ def values_and_derivatives(
 
 @functools.cache
 def _derivative(platform: str, **options: Any) -> Any:
-    """Return what is compiled once for a platform's form with these options."""
+    """Return the loss's derivative; the cache keeps one per platform and options."""
     del platform
 
     def total(

@@ -34,7 +34,7 @@ class Rule:
         if value is None or chance is None or kind not in self.kinds:
             return False
         bounds = [self.at_least, chance + self.over_chance]
-        # No times chance would be a bound of 0, which a similarity may be below.
+        # A factor of 0 would set a bound of 0, but cosine similarities may be negative.
         if self.times_chance:
             bounds.append(chance * self.times_chance)
         return value >= max(bounds)

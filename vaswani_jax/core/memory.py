@@ -134,7 +134,7 @@ def free_bytes() -> int:
 
 
 def _control_groups() -> Iterator[pathlib.Path]:
-    """Yield the control groups of this process, each before the one around it.
+    """Yield the control groups of this process and their parents, innermost first.
 
     The limits of all hold: a container's, a SLURM job's, a systemd service's.
     """
@@ -147,7 +147,7 @@ def _control_groups() -> Iterator[pathlib.Path]:
         if controllers and "memory" not in controllers.split(","):
             continue
         root = CGROUP / "memory" if controllers else CGROUP
-        # Such a path leads out of what a container sees.
+        # "/.." means that the group lies outside what this container can see.
         group = root if path.startswith("/..") else root / path.strip("/")
         yield group
         yield from group.parents[: len(group.parts) - len(root.parts)]

@@ -103,10 +103,12 @@ class LineTranslator:
     def translate(self, params: Any, lines: Sequence[str]) -> list[str]:
         """Return the best translation of each line by one model; see `hypotheses`.
 
-        Warns of unusual lines.
+        Warns of unusual lines, but not of cut translations: a model that has learned
+        little ends few.
         """
         hypotheses = self.hypotheses((params,), lines)
         counts = line_warnings.count_unusual_lines(hypotheses, self._settings)
+        del counts[line_warnings.CUT]
         line_warnings.warn_of_unusual_lines(counts, self._settings)
         return [n_best[0].text for n_best in hypotheses]
 

@@ -333,9 +333,9 @@ class PhraseFinder:
 
 
 def _joins(character: str) -> bool:
-    """Return True if what touches a character is a part of its word.
+    """Return whether a letter next to a character belongs to the same word.
 
-    Chinese, Japanese or Thai letters touch whatever stands beside them.
+    Chinese, Japanese or Thai letters may stand directly next to another word.
     """
     is_spaced = not locales.LETTERS_WITHOUT_SPACES.match(character)
     return is_spaced and is_word_character(character)

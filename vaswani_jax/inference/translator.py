@@ -173,7 +173,7 @@ class Translator:
         **search: Any,
     ) -> list[Hypothesis]:
         """Return the best hypothesis of each line; all else is as in `translate`."""
-        # Before the work: `search` may have what only `hypotheses` takes, as prefixes.
+        # Fail before the search: `search` may hold arguments of `hypotheses` alone.
         settings = self._override(search)
         lines = arguments.check_lines(lines, "lines")
         hypotheses = self.hypotheses(

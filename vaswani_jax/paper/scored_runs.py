@@ -287,8 +287,8 @@ def find_seeds(
 ) -> dict[int, ScoredRun]:
     """Find the newest complete run of each seed with these settings.
 
-    Leaves out runs whose text or vocabulary is not that of `find_run`'s: their scores
-    differ by more than the seed.
+    Leaves out runs whose text or vocabulary differs from that of the run that
+    `find_run` returns: then the seed is not the only reason why scores differ.
     """
     base = find_run(runs, settings, split=split)
     if base is None:

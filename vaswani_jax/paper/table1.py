@@ -99,9 +99,9 @@ class Costs:
         """Return the length from which self-attention costs more than recurrence.
 
         Between two lengths it interpolates by logarithms. If the curves cross several
-        times, the last crossing counts: the order stays from there on. None if
-        self-attention costs more at the first length and never less, or less at the
-        last.
+        times, the last crossing counts: the order stays from there on. Returns None if
+        self-attention costs more at the first length and is never cheaper, or is still
+        cheaper at the last length.
         """
         pairs = zip(curves[SELF_ATTENTION.name], curves[RECURRENT.name], strict=True)
         gaps = [math.log(a / b) for a, b in pairs]

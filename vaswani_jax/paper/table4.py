@@ -47,8 +47,8 @@ NOTES = (
     "the Wall Street Journal's treebank (WSJ); those of another treebank cannot be "
     "compared with them. Ours are scored by EVALB's rules, and every sentence counts. "
     "Runs that differ by their seed share a row, with the mean of their F1. "
-    f"Reproduced: within {F1_TOLERANCE} F1; of runs that differ by what the paper does "
-    "not print, such as dropout, the newest are judged."
+    f"Reproduced: within {F1_TOLERANCE} F1. If runs differ only in settings that the "
+    "paper does not print, such as dropout, only the newest are judged."
 )
 
 
@@ -86,7 +86,7 @@ class Result:
 
 
 def find_result(runs: Sequence[ScoredRun], training: str) -> Result | None:
-    """Return what the runs that table 4 judges have on WSJ's section 23.
+    """Return the mean F1 on WSJ's section 23 of the runs that table 4 judges.
 
     Args:
         runs: To look for them in.

@@ -59,12 +59,12 @@ class TranslationJob:
         for span in spans:
             sentence = text[span.begin : span.end]
             code, untagged = languages.split_code(sentence)
-            own = (
+            sentence_tags = (
                 code
                 + languages.split_corpus_tags(untagged, self.served.settings.data)[0]
             )
-            tags = own or tags
-            prefix = self.direction.prefix + ("" if own else tags)
+            tags = sentence_tags or tags
+            prefix = self.direction.prefix + ("" if sentence_tags else tags)
             lines.append(alignments.Line(prefix, sentence))
         return lines
 

@@ -311,7 +311,7 @@ class _Loop:
         return state
 
     def _repeat_cut_evaluation(self, state: TrainState) -> None:
-        """Make the evaluation of the checkpoint that a signal has cut, if one has."""
+        """Evaluate the checkpoint again if a signal interrupted its evaluation."""
         if self.progress.is_evaluated:
             return
         if not self._evaluate(state.evaluated_params):

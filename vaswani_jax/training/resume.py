@@ -21,7 +21,7 @@ from vaswani_jax.training import early_stopping, optimizer, step
 from vaswani_jax.training.early_stopping import Best, Criterion
 from vaswani_jax.training.step import TrainState
 
-# In the workdir: the evaluation that a signal had cut, once it is made.
+# The file in the workdir that records an evaluation repeated after a signal cut it.
 EVALUATED = "evaluated.json"
 # Names of files, which may differ between hosts, and what process 0 alone uses.
 LOCAL_SETTINGS = {
@@ -250,7 +250,7 @@ def record_evaluation(run: Run, progress: Progress) -> None:
 
 
 def _read_evaluation(run: Run, step: int) -> dict[str, Any]:
-    """Return what `record_evaluation` adds to a checkpoint's record; {} if nothing."""
+    """Return the evaluation that `record_evaluation` wrote for a checkpoint, or {}."""
     evaluation: dict[str, Any] = {}
     fingerprint = None
     with contextlib.suppress(OSError, TypeError, ValueError):  # It may be damaged.
@@ -258,7 +258,7 @@ def _read_evaluation(run: Run, step: int) -> dict[str, Any]:
         evaluation = dict(json.loads(text))
         fingerprint = store.fingerprint(run.checkpoints / str(step))
     is_same = evaluation.pop("checkpoint", "") == fingerprint
-    # A process that does not see the file yet would evaluate alone: then all do.
+    # No process may evaluate alone: if one does not see the file yet, all evaluate.
     return evaluation if processes.gather_from_all(np.array(is_same)).all() else {}
 
 
@@ -409,7 +409,7 @@ def check_workdir_is_shared(run: Run) -> None:
 
 
 def _digest(text: str) -> int:
-    """Return a number of 28 bits that changes with a text."""
+    """Return the first 28 bits of a text's SHA-256, which fit into an int32."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)
 
 
