@@ -31,9 +31,9 @@ print(run(state, np.full((1, 1), int(sys.argv[2]), np.int32)).is_ready())
 
 
 @pytest.mark.parametrize(
-    # Without waiting, 1,000 products take too long to be done already.
+    # Without waiting, 4,000 products take too long to be done already.
     ("dispatch", "products", "is_done"),
-    [("sync", 200, "True"), ("async", 1000, "False")],
+    [("sync", 200, "True"), ("async", 4000, "False")],
 )
 def test_without_async_dispatch_a_step_is_done_when_its_call_returns(
     dispatch, products, is_done

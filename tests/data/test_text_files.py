@@ -5,6 +5,7 @@ import gzip
 import lzma
 import os
 import random
+import re
 import tempfile
 import zlib
 from pathlib import Path
@@ -175,7 +176,15 @@ def test_a_compressed_file_of_another_name_is_named_with_its_kind(
     path.write_bytes(compress(os.urandom(99).hex().encode()))
     with pytest.raises(ValueError) as caught:
         list(text_files.read_lines(path))
-    assert str(caught.value) == (
-        f"{path}: a {kind} file, not UTF-8 text; decompress it, or let its name end in "
-        "its compression: .gz, .xz, .zst are read"
+    assert re.fullmatch(
+        rf"{path}, line \d: this is a {kind} file, not UTF-8 text; decompress it, or "
+        r"let its name end in its compression: \.gz, \.xz, \.zst are read",
+        str(caught.value),
     )
+
+
+def test_text_that_begins_as_a_compressed_file_does_is_text(tmp_path):
+    path = tmp_path / "text.en"
+    path.write_bytes(b"BZh 1\n" + b"a\n" * 20 + b"\xfc\n")
+    with pytest.raises(ValueError, match="line 22: not UTF-8"):
+        list(text_files.read_lines(path))

@@ -43,6 +43,18 @@ def test_a_placeholder_at_the_beginning_is_a_word_and_a_tag_is_none():
         assert min(begin for begin, *_ in pairs) == first
 
 
+def test_a_character_in_bytes_at_the_beginning_is_a_word():
+    small = settings.small_settings(**{"data.byte_fallback": True})
+    vocabulary = settings.letters_vocabulary()
+    pair = pair_of(vocabulary, "\N{SLIGHTLY SMILING FACE} a", "a b c d e f")
+    pairs = alignments.pairs_of(
+        "\N{SLIGHTLY SMILING FACE} a", pair, vocabulary=vocabulary, data=small.data
+    )
+    # The n-th target subword looks at the n-th source subword; the first four or five
+    # of these are bytes.
+    assert [begin for begin, *_ in pairs][:4] == [0, 0, 0, 0]
+
+
 TEXTS = ["ba  ko", " ri tusen ", "日本", "ba日 ko", "日日", ""]
 
 

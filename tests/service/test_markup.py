@@ -50,9 +50,16 @@ def shout(text):
         ),
         (
             "<img translate='no'>a<P TRANSLATE=no>b<br>c",
-            "<img translate='no'>A<P TRANSLATE=no>b<br>c",
+            "<img translate='no'>A<P TRANSLATE=no>b<br>C",
         ),
         ('<i translate="yes">a</i>', '<i translate="yes">A</i>'),
+        ("<i title='say translate=no'>a</i>", "<i title='say translate=no'>A</i>"),
+        ("<ul><li translate=no>a<li>b</ul>c", "<ul><li translate=no>a<li>B</ul>C"),
+        ("<li translate=no>a</ul>b", "<li translate=no>a</ul>B"),
+        (
+            "a</i translate=no>b<!x translate=no>c",
+            "A</i translate=no>B<!x translate=no>C",
+        ),
         ("", ""),
         (f"a&#{'9' * 5000};b", "A\ufffdB"),
         (f"a&#x{'f' * 5000}", "A\ufffd"),

@@ -148,11 +148,12 @@ def test_a_language_code_holds_for_all_sentences_that_follow():
 
 def test_the_tag_of_a_corpus_holds_for_all_sentences_that_follow():
     engine = ShoutingEngine(**settings.TAGGED)
-    job = job_of(engine, ["<x> A dog barks. It runs.\n>>fra<< <x> One. Two.", "Three."])
+    texts = ["<x> A dog barks. It runs.\n>>fra<< One.\n<x> Two. Three.", "Four."]
+    job = job_of(engine, texts)
     asyncio.run(translations.translate(job))
     assert engine.lines == [
-        *("<x> A dog barks.", "<x> It runs.", ">>fra<< <x> One.", ">>fra<< <x> Two."),
-        "Three.",
+        *("<x> A dog barks.", "<x> It runs.", ">>fra<< One.", ">>fra<< <x> Two."),
+        *(">>fra<< <x> Three.", "Four."),
     ]
 
 

@@ -80,23 +80,24 @@ def copy_to_file(
 
 @contextlib.contextmanager
 def _copy_folder(directory: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield a new folder beside a directory, after removing those of killed programs.
+    """Yield a new folder beside a directory, and remove those of killed programs.
 
-    A program locks its folder while it runs.
+    A program locks its folder while it runs. Where there are no locks, all stay.
     """
     parent = directory.parent.absolute()
     prefix = f".{directory.name}.vaswani_jax_input_"
     with contextlib.ExitStack() as stack:
         with files.locked(parent / f"{directory.name}.input"):
-            for path in parent.glob(f"{glob.escape(prefix)}*"):
-                if not files.is_held(path):
-                    shutil.rmtree(path, ignore_errors=True)
             folder = pathlib.Path(
                 stack.enter_context(
                     tempfile.TemporaryDirectory(dir=parent, prefix=prefix)
                 )
             )
             stack.enter_context(files.held(folder))
+            has_locks = files.is_held(folder)
+            for path in parent.glob(f"{glob.escape(prefix)}*"):
+                if has_locks and not files.is_held(path):
+                    shutil.rmtree(path, ignore_errors=True)
         yield folder
 
 

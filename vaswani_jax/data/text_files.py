@@ -55,11 +55,12 @@ def decode_lines(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             for signature, compression in SIGNATURES.items():
-                if first_line.startswith(signature):
+                # Text may begin so, too; then its first lines can be read.
+                if number < 10 and first_line.startswith(signature):
                     raise ValueError(
-                        f"{name}: a {compression} file, not UTF-8 text; decompress it, "
-                        "or let its name end in its compression: "
-                        f"{', '.join(COMPRESSIONS)} are read"
+                        f"{name}, line {number}: this is a {compression} file, not "
+                        "UTF-8 text; decompress it, or let its name end in its "
+                        f"compression: {', '.join(COMPRESSIONS)} are read"
                     ) from None
             raise ValueError(
                 f"{name}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at "

@@ -68,11 +68,12 @@ def warn_of_unusual_lines(
             f"output was not a tree over the words: {advice}"
         )
     if count := counts[CUT]:
-        key = "max_tokens" if search.max_tokens else "max_extra_tokens"
+        limits = f"config.search.max_extra_tokens={search.max_extra_tokens}"
+        if search.max_tokens:
+            limits += f" or config.search.max_tokens={search.max_tokens}"
         logger.warning(
             f"{plurals.format_count(count, 'line')} got a translation without an end, "
-            f"cut at the limit of tokens: increase config.search.{key}="
-            f"{getattr(search, key)}"
+            f"cut at the limit of tokens: increase {limits}"
         )
     if count := counts[MISSING_PHRASES]:
         logger.warning(

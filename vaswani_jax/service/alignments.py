@@ -147,8 +147,9 @@ def pairs_of(
     )
     tags_end = len(line) - len(languages.remove_tag(line, data))
     text_begin = max(num_tag_characters, tags_end)
-    for index, (_, end) in enumerate(vocabulary.find_spans(line)):
-        if end <= text_begin:
+    for index, (begin, end) in enumerate(vocabulary.find_spans(line)):
+        # All bytes of a character but the last have an empty span, where it begins.
+        if begin < text_begin and end <= text_begin:
             source_words[index] = -1
     return [
         (

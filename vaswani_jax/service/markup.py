@@ -25,7 +25,7 @@ SPACE = r"(?:\s|&(?:nbsp|#(?:32|160)|#[xX](?:20|[aA]0));)"
 FIRST_SPACES = re.compile(f"{SPACE}*+")
 LAST_SPACE = re.compile(rf"{SPACE}\Z")
 LONGEST_SPACE = len("&nbsp;")
-NOT_TRANSLATED = re.compile(r"\stranslate\s*=\s*[\"']?no\b", re.IGNORECASE)
+ATTRIBUTE = re.compile(r"""\s([^\s=<>/]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))""")
 # Elements without contents and end tag.
 VOID = frozenset(
     "area base br col embed hr img input link meta source track wbr".split()
@@ -102,7 +102,12 @@ def _pieces(markup: str) -> Iterator[Piece]:
         elif name in UNTRANSLATED and not match["end"]:
             closing = re.compile(rf"</{name}\b", re.IGNORECASE).search(markup, end)
             end = closing.start() if closing else len(markup)
-        elif name not in VOID and NOT_TRANSLATED.search(match[0]):
+        elif (
+            name
+            and name not in VOID
+            and not match["end"]
+            and _is_untranslated(match[0])
+        ):
             end = _end_of_element(markup, name, end)
         yield Piece(markup[match.start() : end], is_text=False)
         position = end
@@ -110,7 +115,9 @@ def _pieces(markup: str) -> Iterator[Piece]:
 
 
 def _end_of_element(markup: str, name: str, begin: int) -> int:
-    """Return where the end tag of an element begins; the end of the text if none does.
+    """Return where the end tag of an element begins.
+
+    Without one, the element ends at the next tag of its name, or at the next tag.
 
     Args:
         markup: The HTML.
@@ -119,11 +126,23 @@ def _end_of_element(markup: str, name: str, begin: int) -> int:
     """
     depth = 1
     tags = re.compile(rf"<(/?){re.escape(name)}(?=[\s/>])", re.IGNORECASE)
-    for tag in tags.finditer(markup, begin):
+    first = TAG.search(markup, begin)
+    end = first.start() if first else len(markup)
+    for number, tag in enumerate(tags.finditer(markup, begin)):
+        if not number:
+            end = tag.start()
         depth += -1 if tag[1] else 1
         if not depth:
             return tag.start()
-    return len(markup)
+    return end
+
+
+def _is_untranslated(tag: str) -> bool:
+    """Return True if a start tag has translate="no"."""
+    return any(
+        name.lower() == "translate" and "".join(values).lower() == "no"
+        for name, *values in ATTRIBUTE.findall(tag)
+    )
 
 
 def _text(text: str) -> Piece:

@@ -129,7 +129,7 @@ class Sentence(Message):
     cut: bool | None = pydantic.Field(
         default=None,
         description="True if the best translation is cut at the model's limit of "
-        "tokens, `config.search.max_extra_tokens`; else absent.",
+        "tokens; else absent.",
     )
 
 

@@ -53,18 +53,22 @@ class TranslationJob:
         """Return the line that the model translates for each sentence of a text.
 
         A language code before a sentence (`>>fra<<`) and the tags of corpora hold for
-        those that follow.
+        those that follow, tags until the next code.
         """
-        lines, tags = [], ""
+        lines, code, tags = [], "", ""
         for span in spans:
             sentence = text[span.begin : span.end]
-            code, untagged = languages.split_code(sentence)
-            sentence_tags = (
-                code
-                + languages.split_corpus_tags(untagged, self.served.settings.data)[0]
+            sentence_code, uncoded = languages.split_code(sentence)
+            sentence_tags, _ = languages.split_corpus_tags(
+                uncoded, self.served.settings.data
             )
-            tags = sentence_tags or tags
-            prefix = self.direction.prefix + ("" if sentence_tags else tags)
+            prefix = self.direction.prefix
+            if sentence_code:
+                code, tags = sentence_code, sentence_tags
+            elif sentence_tags:
+                prefix, tags = prefix + code, sentence_tags
+            else:
+                prefix += code + tags
             lines.append(alignments.Line(prefix, sentence))
         return lines
 

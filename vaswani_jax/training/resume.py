@@ -392,13 +392,19 @@ def check_workdir_is_shared(run: Run) -> None:
     """
     if processes.num_processes() == 1:
         return
-    if not processes.is_main_process():
-        with contextlib.suppress(OSError):
-            # NFS may remember that there was no such directory; this asks the server.
-            run.workdir.path.mkdir(parents=True, exist_ok=True)
-        run.workdir.pull()
-    run_id = run_record.identify_run(run.workdir.path)["id"]
-    digests = processes.gather_from_all(np.array(_digest(run_id), np.int32))
+    digest, read_error = -1, None
+    try:
+        if not processes.is_main_process():
+            with contextlib.suppress(OSError):
+                # NFS may remember that there was no such directory; this asks it anew.
+                run.workdir.path.mkdir(parents=True, exist_ok=True)
+            run.workdir.pull()
+        digest = _digest(run_record.identify_run(run.workdir.path)["id"])
+    except (OSError, ValueError) as error:
+        read_error = error  # The others must not wait for this process.
+    digests = processes.gather_from_all(np.array(digest, np.int32))
+    if read_error is not None:
+        raise read_error
     if (digests != digests[0]).any():
         numbers = np.flatnonzero(digests != digests[0]).tolist()
         raise ValueError(
