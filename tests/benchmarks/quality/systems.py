@@ -314,7 +314,6 @@ SYSTEMS = {
                 ),
                 "multi30k": _multi30k("post-norm"),
                 "recipe": _ours("post-norm; dropout 0.3"),
-                "prenorm": _ours("pre-norm; dropout 0.3"),
             },
             checkpoint_glob="model.iter*.npz",
             checkpoint_name=r"model\.iter(\d+)\.npz",
