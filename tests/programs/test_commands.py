@@ -81,7 +81,9 @@ def test_a_run_is_named_by_its_directory(trained: pathlib.Path) -> None:
     result = vaswani("evaluate", str(trained), "--split=valid", "--quiet")
     assert result.returncode == 0, result.stderr.decode()
     assert b"valid: 10 lines in" in result.stdout
-    assert result.stderr == b""
+    # The model has learned too little to end its translations.
+    [warning] = result.stderr.decode().splitlines()
+    assert warning.startswith("warning: 10 lines got a translation without an end")
     record = json.loads((trained / "config.json").read_text())
     printed = output_of("translate", str(trained), "--print_config").splitlines()
     assert f"--config.model.d_model={record['model']['d_model']}" in printed
