@@ -78,10 +78,10 @@ def split_corpus_tags(line: str, data: DataConfig) -> tuple[str, str]:
     A tag is a word of its own: if it is "news", "newspapers" does not begin with it.
     """
     tags = {corpus.tag for corpus in corpora.parse_corpora(data.corpora) if corpus.tag}
-    rest = line
-    while (word := WORD.match(rest)) and word[1] in tags:
-        rest = rest[word.end() :]
-    return line[: len(line) - len(rest)], rest
+    text = line
+    while (word := WORD.match(text)) and word[1] in tags:
+        text = text[word.end() :]
+    return line[: len(line) - len(text)], text
 
 
 def _match_code(line: str) -> re.Match[str] | None:

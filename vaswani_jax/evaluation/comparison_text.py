@@ -173,9 +173,9 @@ def _format_line(difference: LineDifference, names: tuple[str, str]) -> str:
     marks = {"both": ("", ""), "first": ("[-", "-]"), "second": ("{+", "+}")}
     words = ""
     for span in difference.spans:
-        before, after = marks[span.side]
+        opening, closing = marks[span.side]
         space = " " if words and span.space else ""
-        words += f"{space}{before}{span.text}{after}"
+        words += f"{space}{opening}{span.text}{closing}"
     return (
         f"line {difference.line:,}: {first} {difference.first:.1f}, "
         f"{second} {difference.second:.1f}\n"
