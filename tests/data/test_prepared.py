@@ -18,7 +18,6 @@ from vaswani_jax.data import (
     prepared,
     text_files,
     token_files,
-    training_text,
 )
 from vaswani_jax.data.vocabulary import Vocabulary
 
@@ -54,77 +53,6 @@ def test_settings_that_do_not_shape_the_data_may_change(text):
     )
 
 
-@pytest.mark.parametrize("split", small_text.SIZES)
-@pytest.mark.parametrize("ending", ["en", "de"])
-def test_changed_text_is_refused_with_its_split(text, split, ending):
-    small_text.prepare(text)
-    path = text / f"{split}.{ending}"
-    lines = small_text.read_lines(path)
-    small_text.write_lines(path, [*lines[:-1], lines[-1][::-1] + "."])
-    assert f"the text of '{split}' has changed" in small_text.refusal(text)
-
-
-@pytest.mark.parametrize(
-    ("change", "is_fixed"),
-    [
-        ({"data.vocab_size": 41}, True),
-        ({"data.max_length": 31}, True),
-        ({"data.test_source": "", "data.test_target": ""}, None),
-        ({"data.valid_source": "", "data.valid_target": ""}, False),
-        ("train", True),
-        ("valid", False),
-    ],
-)
-def test_data_that_checkpoints_need_is_not_to_be_prepared_again(text, change, is_fixed):
-    data = small_text.prepare(text)
-    overrides = {} if isinstance(change, str) else change
-    if isinstance(change, str):
-        path = text / f"{change}.en"
-        small_text.write_lines(path, ["ba", *small_text.read_lines(path)[1:]])
-
-    def advice(fingerprint):
-        try:
-            small_text.prepare(
-                text, required_fingerprint=lambda: fingerprint, **overrides
-            )
-        except ValueError as error:
-            return str(error).rpartition(". ")[2]
-
-    again = (
-        "Prepare it again (`vaswani prepare` or `vaswani train`, with --rebuild_data), "
-        "restore the settings, or name another --workdir"
-    )
-    fixed = (
-        "The run has checkpoints that need this data: restore the settings and the "
-        "text, or name another --workdir"
-    )
-    assert advice(None) == (None if is_fixed is None else again)
-    trained = {None: None, True: fixed, False: again}[is_fixed]
-    assert advice(data.vocabulary.fingerprint) == trained
-
-
-def test_another_seed_of_generated_text_is_refused(tmp_path):
-    def opened(seed):
-        generated = settings.small_settings(**{"data.source": "reverse", "seed": seed})
-        return prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
-
-    assert opened(1).counts == opened(1).counts
-    with pytest.raises(ValueError, match=r"config\.seed is 2, was 1"):
-        opened(2)
-
-
-def test_touched_or_moved_text_is_the_same_text(text, tmp_path):
-    files_before = small_text.contents(small_text.prepare(text).directory)
-    for path in text.iterdir():
-        os.utime(path, ns=(10**18, 10**18))
-    assert small_text.contents(small_text.prepare(text).directory) == files_before
-    moved = {"data.text_directory": str(tmp_path / "elsewhere")}
-    text.rename(tmp_path / "elsewhere")
-    assert (
-        small_text.contents(small_text.prepare(text, **moved).directory) == files_before
-    )
-
-
 def test_prepared_data_serves_when_its_text_is_gone(text, caplog):
     files_before = small_text.contents(small_text.prepare(text).directory)
     shutil.rmtree(text)
@@ -142,19 +70,6 @@ def test_missing_text_is_not_found_if_nothing_is_prepared(text):
         small_text.prepare(text)
     with pytest.raises(FileNotFoundError, match="no prepared data in"):
         prepared.open_prepared(text.with_name("data"))
-
-
-def test_a_split_that_is_not_named_is_not_there(text):
-    none = {
-        f"data.{split}_{side}": ""
-        for split in ("valid", "test")
-        for side in ("source", "target")
-    }
-    data = small_text.prepare(text, **none)
-    assert list(data.counts) == ["train"]
-    assert data.text_fingerprint("valid") == ""
-    # One that is named later is prepared when the user says so.
-    assert "the split 'valid' was not there" in small_text.refusal(text)
 
 
 def test_rebuilding_takes_the_changed_text_and_settings(text):
@@ -262,18 +177,6 @@ def test_what_is_no_directory_for_data_is_refused(tmp_path, name, monkeypatch):
     data = settings.small_settings(**{"data.directory": name}).data
     with pytest.raises(ValueError, match=rf"config\.data\.directory={name} must be"):
         prepared.data_directory(data, tmp_path)
-
-
-def test_andifferent_vocabulary_is_refused(text):
-    data = small_text.prepare(text)
-    different = settings.learn_vocabulary(
-        small_text.read_lines(text / "train.en"),
-        small_text.settings_of(text, **{"data.vocab_size": 39}).data,
-    )
-    different.save(data.directory)
-    message = small_text.refusal(text)
-    assert different.fingerprint in message
-    assert data.vocabulary.fingerprint in message
 
 
 def full_disk(*args, **kwargs):
@@ -458,56 +361,3 @@ def test_data_is_copied_where_there_are_no_links(text, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", no_link)
     prepared.link_data(first.directory, tmp_path / "shared")
     assert prepared.open_prepared(tmp_path / "shared").manifest == first.manifest
-
-
-def test_settings_that_leave_out_a_given_vocabulary_are_warned_of(
-    text, tmp_path, caplog
-):
-    model = tmp_path / "own.model"
-    model.write_bytes(small_text.prepare(text).vocabulary.source.model)
-    given = {"data.vocabulary": str(model)}
-    data = small_text.prepare(text, rebuild=True, **given)
-    required = data.vocabulary.fingerprint
-    caplog.clear()
-    small_text.prepare(text, **given)
-    small_text.prepare(text, required_fingerprint=lambda: required)
-    prepared.open_or_prepare(
-        small_text.settings_of(text),
-        data.directory,
-        rebuild=False,
-        initial_vocabulary=data.vocabulary,
-    )
-    assert caplog.messages == []
-    small_text.prepare(text)
-    [warning] = caplog.messages
-    assert warning.startswith("config.data.vocabulary is empty, but ")
-    assert str(data.directory) in warning and "--rebuild_data" in warning
-    # Learned data has nothing to warn of.
-    small_text.prepare(text, rebuild=True)
-    caplog.clear()
-    small_text.prepare(text)
-    assert caplog.messages == []
-
-
-def test_a_changed_version_of_a_generator_is_named(tmp_path):
-    generated = settings.small_settings(**{"data.source": "reverse"})
-    data = prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
-    path = data.directory / "manifest.json"
-    path.write_text(path.read_text().replace('"version": "1"', '"version": "0"'))
-    with pytest.raises(ValueError, match="the generator of 'train' is 1, was 0"):
-        prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
-
-
-def test_prepared_data_serves_without_the_package_of_its_generator(
-    tmp_path, monkeypatch, caplog
-):
-    generated = settings.small_settings(**{"data.source": "reverse"})
-    data = prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
-
-    def fail(*arguments, **options):
-        raise ImportError("the corpus needs a package")
-
-    monkeypatch.setattr(training_text, "text_record", fail)
-    opened = prepared.open_or_prepare(generated, tmp_path / "data", rebuild=False)
-    assert opened.counts == data.counts
-    assert "note: the corpus needs a package; the prepared 'train'" in caplog.text

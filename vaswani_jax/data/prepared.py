@@ -13,13 +13,17 @@ import os
 import pathlib
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from vaswani_jax.core import config, data_config, files, remote, tensor_file
-from vaswani_jax.data import manifest, text_files, token_files, vocabulary
-from vaswani_jax.data.manifest import Difference, Manifest
-from vaswani_jax.data.subwords import load_configured
-from vaswani_jax.data.tokenizer import WORD_START
+from vaswani_jax.data import (
+    manifest,
+    prepared_checks,
+    text_files,
+    token_files,
+    vocabulary,
+)
+from vaswani_jax.data.manifest import Manifest
 from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -145,42 +149,21 @@ def open_matching(
     """
     data = open_prepared(directory)
     if compare_text:
-        _check_has_text(directory, data.manifest)
+        prepared_checks.check_has_text(directory, data.manifest)
     differences = data.manifest.setting_differences(settings.data)
     if compare_text:
-        differences += _text_differences(settings, data.manifest, may_be_missing=True)
+        differences += prepared_checks.text_differences(
+            settings, data.manifest, may_be_missing=True
+        )
     if any(difference.is_fixed for difference in differences) and has_checkpoints():
-        raise _replacement_error(directory, differences)
+        raise prepared_checks.replacement_error(directory, differences)
     if differences:
         raise ValueError(
-            f"{_describe(directory, differences)}. Prepare it again (`vaswani prepare` "
-            "or `vaswani train`, with --rebuild_data), restore the settings, or name "
-            "another --workdir"
+            f"{prepared_checks.describe(directory, differences)}. Prepare it again "
+            "(`vaswani prepare` or `vaswani train`, with --rebuild_data), restore the "
+            "settings, or name another --workdir"
         )
     return data
-
-
-def _check_has_text(directory: pathlib.Path, recorded: Manifest) -> None:
-    if not recorded.text:
-        raise ValueError(
-            f"{directory} has an imported model's vocabulary and no text: decode and "
-            "export use it. A run of your own starts from it in another --workdir, by "
-            "vaswani train --init_from"
-        )
-
-
-def _describe(directory: pathlib.Path, differences: Sequence[Difference]) -> str:
-    reasons = "; ".join(difference.text for difference in differences)
-    return f"{directory} was prepared from other data: {reasons}"
-
-
-def _replacement_error(
-    directory: pathlib.Path, differences: Sequence[Difference]
-) -> ValueError:
-    return ValueError(
-        f"{_describe(directory, differences)}. The run has checkpoints that need this "
-        "data: restore the settings and the text, or name another --workdir"
-    )
 
 
 def _refuse_to_replace(settings: config.Config, directory: pathlib.Path) -> None:
@@ -194,17 +177,17 @@ def _refuse_to_replace(settings: config.Config, directory: pathlib.Path) -> None
         recorded = manifest.read_manifest(directory)
     except (OSError, ValueError):
         return  # There is none, or it is damaged.
-    _check_has_text(directory, recorded)
+    prepared_checks.check_has_text(directory, recorded)
     differences = [
         difference
         for difference in (
             *recorded.setting_differences(settings.data),
-            *_text_differences(settings, recorded, may_be_missing=False),
+            *prepared_checks.text_differences(settings, recorded, may_be_missing=False),
         )
         if difference.is_fixed
     ]
     if differences:
-        raise _replacement_error(directory, differences)
+        raise prepared_checks.replacement_error(directory, differences)
 
 
 def _saved_vocabulary(directory: pathlib.Path, fingerprint: str) -> Vocabulary | None:
@@ -214,60 +197,6 @@ def _saved_vocabulary(directory: pathlib.Path, fingerprint: str) -> Vocabulary |
     except (OSError, ValueError):
         return None
     return saved if saved.fingerprint == fingerprint else None
-
-
-def _text_differences(
-    settings: config.Config, recorded: Manifest, *, may_be_missing: bool
-) -> list[Difference]:
-    from vaswani_jax.data import sources, training_text
-
-    splits = sources.splits(settings.data)
-    differences = []
-    if "valid" in recorded.text and "valid" not in splits:
-        key = "valid_trees" if settings.data.source == "treebank" else "valid_source"
-        text = f"config.data.{key} is empty, but a validation set is there"
-        differences.append(Difference(text, is_fixed=False))
-    for split in splits:
-        is_train = split == "train"
-        record = recorded.text.get(split)
-        if record is None:
-            text = f"the split {split!r} was not there"
-            differences.append(Difference(text, is_fixed=is_train))
-            continue
-        try:
-            current = training_text.text_record(
-                settings.data, split, seed=settings.seed, previous=record
-            )
-        except (FileNotFoundError, ImportError) as error:  # Generators need packages.
-            if not may_be_missing:
-                raise
-            logger.info(f"note: {error}; the prepared {split!r} data is used")
-            continue
-        if sources.content_identity(current) == sources.content_identity(record):
-            continue
-        versions = [entry.get("version") for entry in (current, record)]
-        if all(versions) and len(set(versions)) > 1:
-            text = f"the generator of {split!r} is {versions[0]}, was {versions[1]}"
-            differences.append(Difference(text, is_fixed=is_train))
-        elif current.get("seed") == record.get("seed"):
-            names = (
-                training_text.changed_corpora(record, current)
-                if settings.data.training_corpora
-                else []
-            )
-            text_name = " and ".join(f"corpus {name!r}" for name in names) or repr(
-                split
-            )
-            text = f"the text of {text_name} has changed"
-            differences.append(Difference(text, is_fixed=is_train))
-        if is_train and current.get("seed") != record.get("seed"):
-            # The other splits have the same seed.
-            text = f"config.seed is {current.get('seed')}, was {record.get('seed')}"
-            differences.append(Difference(text, is_fixed=True))
-    if recorded.seed not in (None, settings.seed):
-        text = f"config.seed is {settings.seed}, was {recorded.seed}"
-        differences.append(Difference(text, is_fixed=True))
-    return differences
 
 
 def open_or_prepare(
@@ -320,17 +249,26 @@ def open_or_prepare(
                 compare_text=True,
                 has_checkpoints=lambda: required_fingerprint() is not None,
             )
-            _check_vocabulary(data, initial_vocabulary)
-            _check_configured(settings.data, data.vocabulary, directory=directory)
+            prepared_checks.check_initial_vocabulary(
+                data.vocabulary.fingerprint, initial_vocabulary, directory
+            )
+            prepared_checks.check_configured(
+                settings.data, data.vocabulary, directory=directory
+            )
             if not initial_vocabulary:
-                _warn_of_given_vocabulary(
-                    settings.data, data, required_fingerprint=required_fingerprint
+                prepared_checks.warn_of_given_vocabulary(
+                    settings.data,
+                    data.manifest,
+                    directory,
+                    required_fingerprint=required_fingerprint,
                 )
             return data
         if directory.exists():
             _refuse_other_files(directory)
         if initial_vocabulary:
-            _check_configured(settings.data, initial_vocabulary, directory=None)
+            prepared_checks.check_configured(
+                settings.data, initial_vocabulary, directory=None
+            )
         fingerprint = required_fingerprint()
         if fingerprint is not None:
             from vaswani_jax.data import sources
@@ -339,12 +277,16 @@ def open_or_prepare(
             sources.prepare(settings.data)
             _refuse_to_replace(settings, directory)
             if saved_vocabulary := _saved_vocabulary(directory, fingerprint):
-                _check_configured(settings.data, saved_vocabulary, directory=directory)
+                prepared_checks.check_configured(
+                    settings.data, saved_vocabulary, directory=directory
+                )
             initial_vocabulary = (
                 saved_vocabulary or initial_vocabulary or find_lost_vocabulary()
             )
             if initial_vocabulary:
-                _check_required(initial_vocabulary.fingerprint, fingerprint, directory)
+                prepared_checks.check_required(
+                    initial_vocabulary.fingerprint, fingerprint, directory
+                )
         from vaswani_jax.data import prepare
 
         with files.replacing(directory) as unfinished:
@@ -355,27 +297,14 @@ def open_or_prepare(
                 vocabulary=initial_vocabulary,
             )
             if fingerprint is not None:
-                _check_required(record.vocabulary, fingerprint, directory)
+                prepared_checks.check_required(
+                    record.vocabulary, fingerprint, directory
+                )
             is_generated = settings.data.source in data_config.GENERATED
             if depends_on_seed(settings.data) and not is_generated:
                 record = dataclasses.replace(record, seed=settings.seed)
             record.write(unfinished)
         return open_prepared(directory)
-
-
-def _check_required(actual: str, required: str, directory: pathlib.Path) -> None:
-    """Refuse a vocabulary that is not that of the checkpoints.
-
-    Raises:
-        ValueError: The fingerprints differ.
-    """
-    if actual != required:
-        raise ValueError(
-            f"this text and these settings give the vocabulary {actual}, but the "
-            f"checkpoints were trained with the vocabulary {required}: "
-            f"{directory} stays as it was; name another --workdir, or the --init_from "
-            "that the run began with"
-        )
 
 
 def depends_on_seed(data: config.DataConfig) -> bool:
@@ -403,86 +332,6 @@ def link_data(source: pathlib.Path, directory: pathlib.Path) -> None:
                     os.link(path, unfinished / path.name)
                 except OSError:  # Not every file system has links.
                     shutil.copy2(path, unfinished / path.name)
-
-
-def _check_vocabulary(data: PreparedData, initial: Vocabulary | None) -> None:
-    if initial and initial.fingerprint != data.vocabulary.fingerprint:
-        raise ValueError(
-            f"{data.directory} was prepared with the vocabulary "
-            f"{data.vocabulary.fingerprint}, but --init_from needs "
-            f"{initial.fingerprint}: name another --workdir"
-        )
-
-
-def _check_configured(
-    data: config.DataConfig,
-    expected: Vocabulary,
-    *,
-    directory: pathlib.Path | None,
-) -> None:
-    """Refuse settings of another vocabulary than the one that is there.
-
-    Args:
-        data: Names the files of vocabularies, which may be gone.
-        expected: The vocabulary.
-        directory: The prepared data that it is of; None for that of --init_from.
-    """
-    origin = f"{directory}" if directory else "the model of --init_from"
-    sharing = "shared" if expected.is_shared else "separate"
-    if data.vocabulary_sharing != sharing:
-        raise ValueError(
-            f"config.data.vocabulary_sharing={data.vocabulary_sharing}, but {origin} "
-            f"has {sharing} vocabularies: set config.data.vocabulary_sharing={sharing}"
-        )
-    for key, subwords in (
-        ("vocabulary", expected.source),
-        ("target_vocabulary", expected.target),
-    ):
-        path = getattr(data, key)
-        if not path:
-            continue
-        try:
-            named_subwords = load_configured(path, key=key)
-        except FileNotFoundError as error:
-            logger.info(f"note: {error}; the prepared vocabulary is used")
-            continue
-        # The model of --init_from may have more symbols than these settings.
-        new_spellings = subwords.spellings[named_subwords.size :]
-        symbols = [spelling.lstrip(WORD_START) for spelling in new_spellings]
-        named_subwords = named_subwords.extend([*symbols, *data.symbols])
-        if named_subwords.fingerprint != subwords.fingerprint:
-            raise ValueError(
-                f"config.data.{key}={path} has the fingerprint "
-                f"{named_subwords.fingerprint}, but {origin} has "
-                f"{subwords.fingerprint}: restore the file, leave config.data.{key} "
-                "empty to use the vocabulary that is there, or name another --workdir"
-            )
-
-
-def _warn_of_given_vocabulary(
-    data: config.DataConfig,
-    prepared_data: PreparedData,
-    *,
-    required_fingerprint: Callable[[], str | None],
-) -> None:
-    """Warn of settings that name no vocabulary where the data was prepared with one.
-
-    They are no error: prepared data may be used without the file. A run that has
-    checkpoints keeps its vocabulary.
-    """
-    keys = [
-        key
-        for key in prepared_data.manifest.given_vocabularies
-        if not getattr(data, key)
-    ]
-    if not keys or required_fingerprint() is not None:
-        return
-    for key in keys:
-        logger.warning(
-            f"config.data.{key} is empty, but {prepared_data.directory} was prepared "
-            "with a file: its vocabulary is used. Name the file, learn a vocabulary "
-            "with --rebuild_data, or name another --workdir"
-        )
 
 
 def _refuse_other_files(directory: pathlib.Path) -> None:
