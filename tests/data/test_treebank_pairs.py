@@ -58,6 +58,20 @@ def test_the_record_changes_with_a_file_and_not_with_its_place(data, tmp_path):
     assert sources.content_identity(changed) != identity
 
 
+def test_trees_may_lie_elsewhere_but_their_order_counts(data, tmp_path):
+    def identity(**changes):
+        record = treebank_pairs.describe_files(
+            dataclasses.replace(data, **changes), "train", previous={}
+        )
+        return sources.content_identity(record)
+
+    first = identity(train_trees="02,03")
+    assert identity(train_trees="03,02") != first
+    (tmp_path / "wsj").mkdir()
+    (tmp_path / "02").rename(tmp_path / "wsj/02")
+    assert identity(train_trees="wsj/02,03") == first
+
+
 def test_an_entry_without_trees_is_named(data):
     data = dataclasses.replace(data, valid_trees="24")
     with pytest.raises(FileNotFoundError, match=r"config\.data\.valid_trees.*24"):

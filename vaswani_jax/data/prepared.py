@@ -87,10 +87,15 @@ class PreparedData:
         return sides[0], sides[1]
 
     def training_text_fingerprint(self) -> str:
-        """Return 16 hexadecimal digits that change with the training text."""
-        from vaswani_jax.data import sources
+        """Return 16 hexadecimal digits that change with the training text.
 
-        identity = sources.content_identity(self.manifest.text["train"])
+        Checkpoints have it, so it stays as it was computed for them: with the paths of
+        trees, which `sources.content_identity` leaves out.
+        """
+        identity = {
+            key: entry.get("sha256") if isinstance(entry, dict) else entry
+            for key, entry in self.manifest.text["train"].items()
+        }
         return _fingerprint(json.dumps(identity, sort_keys=True))
 
     def text_fingerprint(self, split: str) -> str:

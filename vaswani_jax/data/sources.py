@@ -307,11 +307,19 @@ def describe_sides(
 
 
 def content_identity(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of `text_record` without what changes when a file is copied."""
-    return {
-        key: entry.get("sha256") if isinstance(entry, dict) else entry
-        for key, entry in record.items()
-    }
+    """Return a record of `text_record` without what changes when a file is copied.
+
+    Of trees, the files of each setting count in their order, by whatever path.
+    """
+    identity: dict[str, Any] = {}
+    for key, entry in record.items():
+        digest = entry.get("sha256") if isinstance(entry, dict) else entry
+        setting = treebank_pairs.setting_of(key)
+        if setting is None:
+            identity[key] = digest
+        else:
+            identity[setting] = (*identity.get(setting, ()), digest)
+    return identity
 
 
 def _zip_shards(

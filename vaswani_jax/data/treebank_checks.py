@@ -30,7 +30,7 @@ def count_pairs(data: config.DataConfig, split: str) -> int:
         FileNotFoundError, ValueError: As `treebank_pairs.read_pairs`.
     """
     num_pairs = 0
-    for key in treebank_pairs.list_tree_settings(split):
+    for key in treebank_pairs.TREE_SETTINGS[split]:
         num_trees = num_empty = 0
         tags = set()
         for tree in treebank_pairs.read_clean_trees(data, key):

@@ -8,6 +8,13 @@ from typing import Any
 from vaswani_jax.core import config, files
 from vaswani_jax.data import treebank, treebank_files
 
+# The settings that name the trees of a split.
+TREE_SETTINGS = {
+    "train": ("train_trees", "silver_trees"),
+    "valid": ("valid_trees",),
+    "test": ("test_trees",),
+}
+
 
 def list_splits(data: config.DataConfig) -> list[str]:
     """Return the splits of a treebank: train, and valid and test if they are named."""
@@ -24,7 +31,7 @@ def read_pairs(data: config.DataConfig, split: str) -> Iterator[tuple[str, str]]
         FileNotFoundError: An entry matches no file.
         ValueError: A file is not one of trees. The message has the file and the line.
     """
-    for key in list_tree_settings(split):
+    for key in TREE_SETTINGS[split]:
         for _ in range(count_copies(data, key)):
             for tree in read_clean_trees(data, key):
                 if tree is not None:
@@ -52,11 +59,6 @@ def read_clean_trees(
             yield clean_tree
 
 
-def list_tree_settings(split: str) -> list[str]:
-    """Return the settings that name the trees of a split."""
-    return [f"{split}_trees", *(["silver_trees"] if split == "train" else [])]
-
-
 def count_copies(data: config.DataConfig, key: str) -> int:
     """Return how often a split has each tree of one of the tree settings."""
     return data.gold_repeats if key == "train_trees" else 1
@@ -81,9 +83,20 @@ def describe_files(
         f"{key}:{os.path.relpath(path, directory)}": files.describe_file(
             path, previous.get(f"{key}:{os.path.relpath(path, directory)}", {})
         )
-        for key in list_tree_settings(split)
+        for key in TREE_SETTINGS[split]
         for path in _tree_files(data, key)
     }
+
+
+def setting_of(key: str) -> str | None:
+    """Return the setting of a key of `describe_files`; None for other records' keys.
+
+    >>> setting_of("train_trees:wsj/02.mrg"), setting_of("source")
+    ('train_trees', None)
+    """
+    setting, colon, _ = key.partition(":")
+    is_known = any(setting in settings for settings in TREE_SETTINGS.values())
+    return setting if colon and is_known else None
 
 
 def check_splits(data: config.DataConfig) -> None:
@@ -95,7 +108,7 @@ def check_splits(data: config.DataConfig) -> None:
     """
     owners: dict[pathlib.Path, str] = {}
     for split in list_splits(data):
-        for key in list_tree_settings(split):
+        for key in TREE_SETTINGS[split]:
             for path in map(pathlib.Path.resolve, _tree_files(data, key)):
                 owner = owners.setdefault(path, key)
                 if owner != key:
