@@ -91,6 +91,9 @@ def test_the_tags_of_corpora_are_no_text(line: str, text: str) -> None:
     assert languages.remove_tag(line, data) == text
     assert languages.is_empty(line, data) == (not text)
     assert "".join(languages.split_corpus_tags(line, data)) == line
+    without_tags = languages.remove_corpus_tags(line, data)
+    assert languages.remove_tag(without_tags, data) == text
+    assert languages.find_tag(without_tags, data) == languages.find_tag(line, data)
 
 
 def test_the_tag_of_a_corpus_follows_that_of_the_language() -> None:

@@ -83,6 +83,19 @@ def test_each_source_line_of_a_corpus_begins_with_its_tag(two_texts):
     assert not any("<b>" in data.vocabulary.decode(ids) for ids in target)
 
 
+def test_held_out_lines_with_the_tag_of_a_corpus_are_known_as_trained_on(
+    two_texts, caplog
+):
+    for ending, tag in (("en", "<b> "), ("de", "")):
+        lines = small_text.read_lines(two_texts / f"b.{ending}")[:10]
+        lines = [tag + line for line in lines]
+        small_text.write_lines(two_texts / f"valid.{ending}", lines)
+    changes = {"data.user_symbols": "<b>", "data.vocab_size": 42}
+    corpora = [corpus("a"), corpus("b", tag="<b>")]
+    small_text.prepare(two_texts, **changes, **{"data.corpora": corpora})
+    assert "10 of 10 validation pairs are also training pairs" in caplog.text
+
+
 def test_an_empty_source_line_stays_empty_in_spite_of_a_tag(two_texts):
     data = small_text.prepare(
         two_texts,

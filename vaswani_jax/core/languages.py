@@ -49,11 +49,24 @@ def remove_tag(line: str, data: DataConfig) -> str:
 
     The tag or code of its language stands before the tags of corpora.
     """
-    if tag := find_tag(line, data):
-        text = line.partition(tag)[2].lstrip()
-    else:
-        text = split_code(line)[1]
-    return split_corpus_tags(text, data)[1]
+    return split_corpus_tags(_split_language(line, data)[1], data)[1]
+
+
+def remove_corpus_tags(line: str, data: DataConfig) -> str:
+    """Return a source line without the tags of corpora that it begins with, if any.
+
+    The tag or code of its language stays.
+    """
+    language, text = _split_language(line, data)
+    return language + split_corpus_tags(text, data)[1]
+
+
+def _split_language(line: str, data: DataConfig) -> tuple[str, str]:
+    """Return the tag or code of its language that a line begins with, and the rest."""
+    if (tag := find_tag(line, data)) is None:
+        return split_code(line)
+    text = line.partition(tag)[2].lstrip()
+    return line[: len(line) - len(text)], text
 
 
 def is_empty(line: str, data: DataConfig) -> bool:

@@ -106,7 +106,11 @@ def prepare(
     )
     overlap = Overlap(
         {
-            split: _copy_text(text, split, directory=directory)
+            # Training pairs are watched before they get the tags of their corpora.
+            split: [
+                (languages.remove_corpus_tags(source, data), target)
+                for source, target in _copy_text(text, split, directory=directory)
+            ]
             for split, text in held_out.items()
         }
     )
