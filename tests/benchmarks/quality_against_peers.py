@@ -36,7 +36,7 @@ each.
     hf      torch==2.13.0 transformers==5.23.0 accelerate
     joey    torch==2.13.0 joeynmt==2.3.0 importlib_metadata
     eole    torch==2.13.0 eole==0.6.4 aiohttp
-    marian  pymarian==1.12.42 numpy
+    marian  pymarian==1.12.42 numpy ctranslate2==4.8.5 pyyaml setuptools
 """
 
 import argparse

@@ -314,6 +314,7 @@ SYSTEMS = {
                 ),
                 "multi30k": _multi30k("post-norm"),
                 "recipe": _ours("post-norm; dropout 0.3"),
+                "prenorm": _ours("pre-norm, searched by CTranslate2; dropout 0.3"),
             },
             checkpoint_glob="model.iter*.npz",
             checkpoint_name=r"model\.iter(\d+)\.npz",

@@ -2,7 +2,8 @@
 
     marian/bin/python worker_marian.py JOB
 
-JOB is JSON; `systems.py` lists its keys. Needs pymarian==1.12.42 alone.
+JOB is JSON; `systems.py` lists its keys. Needs pymarian==1.12.42, and for models with
+pre-norm ctranslate2==4.8.5, which is made to translate with Marian's models.
 """
 
 import json
@@ -11,9 +12,7 @@ import subprocess
 import sys
 
 MARIAN = [sys.executable, "-m", "pymarian"]
-# The model: the size of the task, post-norm as in `--task transformer-base`. With
-# pre-norm this version's decoder gives its outputs other probabilities than its scorer
-# gives the same outputs, and they are no sentences.
+# The model: the size of the task, post-norm as in `--task transformer-base`.
 MODEL = {
     "type": "transformer",
     "dim-emb": 128,
@@ -48,6 +47,15 @@ RECIPE = {
     "lr-decay-inv-sqrt": 1000,
     "transformer-dropout": 0.3,
 }
+# The layer norms of `--task transformer-base-prenorm`: post-norm learns slowly here.
+# This version's decoder gives its outputs other probabilities than its scorer gives the
+# same outputs, and they are no sentences; CTranslate2 agrees with the scorer.
+PRENORM = {
+    **RECIPE,
+    "transformer-preprocess": "n",
+    "transformer-postprocess": "da",
+    "transformer-postprocess-top": "n",
+}
 # github.com/LividWo/Revisit-MMT/blob/29bf6b57c832/README-baseline.md: for this model on
 # Multi30k, with fairseq.
 MULTI30K = {
@@ -60,6 +68,7 @@ SETTINGS = {
     "published": PUBLISHED,
     "multi30k": MULTI30K,
     "recipe": RECIPE,
+    "prenorm": PRENORM,
 }
 
 
@@ -132,21 +141,10 @@ def translate(job: dict) -> None:
     }
     for model in job["models"]:
         [path] = model["checkpoints"]  # It averages while it trains.
-        for search in model["searches"]:
-            settings = {
-                **common,
-                "models": path,
-                "quiet-translation": True,
-                "input": search["source"],
-                "output": search["output"],
-                "beam-size": search["beam"],
-                "normalize": search["penalty"],
-                "mini-batch": job["batch"],
-                "maxi-batch": 100,
-                "max-length": 1000,
-                "max-length-factor": 3,
-            }
-            run("decode", settings)
+        if job["settings_name"] == "prenorm":
+            search_by_ctranslate2(job, path, vocabulary, model["searches"])
+        else:
+            search(job, path, common, model["searches"])
         if files := model["measure_loss"]:
             settings = {
                 **common,
@@ -160,6 +158,57 @@ def translate(job: dict) -> None:
             pathlib.Path(files["output"]).write_text(json.dumps(record))
 
 
+def search(job: dict, path: str, common: dict, searches: list[dict]) -> None:
+    """Write the outputs of searches with one model, by Marian's decoder."""
+    for options in searches:
+        settings = {
+            **common,
+            "models": path,
+            "quiet-translation": True,
+            "input": options["source"],
+            "output": options["output"],
+            "beam-size": options["beam"],
+            "normalize": options["penalty"],
+            "mini-batch": job["batch"],
+            "maxi-batch": 100,
+            "max-length": 1000,
+            "max-length-factor": 3,
+        }
+        run("decode", settings)
+
+
+def search_by_ctranslate2(
+    job: dict, path: str, vocabulary: str, searches: list[dict]
+) -> None:
+    """Write the outputs of searches with one model, by CTranslate2."""
+    import ctranslate2
+    import yaml
+    from ctranslate2.converters import marian
+
+    def read_config(arrays: dict) -> dict:
+        # CTranslate2 4.8.5 expects one NUL at the end of the text, not a padding.
+        text = arrays["special:model.yml"].tobytes().partition(b"\0")[0]
+        return yaml.safe_load(text)
+
+    marian._get_model_config = read_config
+    directory = str(pathlib.Path(job["output"], "ctranslate2"))
+    marian.MarianConverter(path, [vocabulary] * 2).convert(directory, force=True)
+    translator = ctranslate2.Translator(
+        directory, device="cpu", inter_threads=1, intra_threads=job["threads"]
+    )
+    for options in searches:
+        lines = pathlib.Path(options["source"]).read_text(encoding="utf-8").split("\n")
+        results = translator.translate_batch(
+            [line.split() for line in lines[:-1]],
+            beam_size=options["beam"],
+            length_penalty=options["penalty"],
+            max_batch_size=job["batch"],
+            max_decoding_length=job["longest"],
+        )
+        outputs = [" ".join(result.hypotheses[0]) + "\n" for result in results]
+        pathlib.Path(options["output"]).write_text("".join(outputs), encoding="utf-8")
+
+
 def run(program: str, settings: dict) -> str:
     """Run one of Marian's programs; return what it prints."""
     flags = [flag for key, value in settings.items() for flag in _flag(key, value)]
@@ -171,9 +220,10 @@ def run(program: str, settings: dict) -> str:
 
 def find_versions() -> dict[str, str]:
     """Return the versions of the packages that compute."""
-    from importlib import metadata
+    from importlib import metadata, util
 
-    return {"pymarian": metadata.version("pymarian")}
+    names = ["pymarian", *(["ctranslate2"] if util.find_spec("ctranslate2") else [])]
+    return {name: metadata.version(name) for name in names}
 
 
 if __name__ == "__main__":
