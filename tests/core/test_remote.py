@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+from typing import Any
 
 import fsspec
 import pytest
@@ -437,6 +438,41 @@ def test_a_store_that_fails_is_told_with_its_name(
     machine.push(URL)
     assert stored(URL) == RUN
     store.store.clear()
+
+
+@pytest.mark.parametrize("marked", ["", "checkpoints/"])
+def test_the_mark_of_a_folder_is_no_file(
+    s3: object_store.ObjectStore, machine: Machine, marked: str
+) -> None:
+    url = f"{s3.make_bucket()}/run"
+    store, root = fsspec.core.url_to_fs(url)
+    store.pipe_file(f"{root}/{marked}", b"")
+    path = machine.pull(url)
+    assert not path.exists() or content(path) == {}
+    write(path, RUN)
+    machine.push(url)
+    assert content(machine.pull(url)) == RUN
+
+
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(
+    tmp_path: pathlib.Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"file://{tmp_path}/bucket/run"
+    write(machine.pull(url), RUN)
+    machine.push(url)
+    store, _ = fsspec.core.url_to_fs(url)
+    list_directory = store.ls
+
+    def fail(path: str, **options: Any) -> list[dict[str, Any]]:
+        if path.endswith("checkpoints"):
+            raise PermissionError("stale file handle")
+        return list_directory(path, **options)
+
+    monkeypatch.setattr(store, "ls", fail)
+    with pytest.raises(remote.RemoteError, match="stale file handle"):
+        machine.pull(url)
+    monkeypatch.undo()
+    assert content(machine.pull(url)) == RUN
 
 
 def test_a_bucket_that_is_missing_is_not_made(

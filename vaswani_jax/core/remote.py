@@ -400,7 +400,7 @@ class RemoteDirectory(files.Directory):
         """
         self._store.invalidate_cache()
         try:
-            listing = self._store.find(self._root, detail=True)
+            listing = sync.list_files(self._store, self._root)
         except FileNotFoundError:
             return {}
         start = len(self._root.rstrip("/")) + 1

@@ -3,17 +3,22 @@
 A checkpoint and prepared data have a seal: without it, their files do not count.
 """
 
+import contextlib
 import dataclasses
 import fnmatch
 import pathlib
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# Files that stay on this machine, unfinished files, and paths that lead elsewhere.
+if TYPE_CHECKING:
+    import fsspec
+
+# Files that stay on this machine, unfinished files, paths that lead elsewhere, and the
+# empty files by which some programs mark a folder of an object store.
 PRIVATE = re.compile(
     r"(^|/)(\.[^/]*|lock|compiled|checkpoints\.damaged|best\.old)(/|$)"
-    r"|\.unfinished|checkpoint-tmp|^/|//"
+    r"|\.unfinished|checkpoint-tmp|^/|//|/$|^$"
 )
 SEALS = ("files.json", "manifest.json")
 # A checkpoint never changes once it is sealed, and is deleted as a whole.
@@ -21,6 +26,32 @@ CHECKPOINT = re.compile(r"((?:checkpoints|best|averaged)/\d+)/")
 SEALED = re.compile(r"((?:checkpoints|best|averaged)/\d+|data)/")
 # The fields that change with a file, as the stores call them.
 VERSIONS = ("etag", "ETag", "generation", "md5Hash", "mtime", "LastModified", "created")
+
+
+def list_files(
+    store: "fsspec.AbstractFileSystem", root: str
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return the fields of each file below a directory of a store, by their paths.
+
+    Raises:
+        OSError: The store cannot be read; a store may raise another error.
+    """
+    from fsspec import AbstractFileSystem  # Only a URL needs it.
+
+    is_generic = type(store).find is AbstractFileSystem.find and not store.async_impl
+    if not is_generic:
+        return store.find(root, detail=True)
+    # The generic `find` leaves out what it cannot list, as if there were no files.
+    listed: dict[str, Mapping[str, Any]] = {}
+    directories = [root]
+    while directories:
+        with contextlib.suppress(FileNotFoundError):  # It may be deleted meanwhile.
+            for fields in store.ls(directories.pop(), detail=True):
+                if fields["type"] == "directory":
+                    directories.append(fields["name"])
+                else:
+                    listed[fields["name"]] = fields
+    return listed
 
 
 @dataclasses.dataclass(frozen=True)
