@@ -137,6 +137,15 @@ def test_a_directory_for_all_runs_takes_precedence(tmp_path, enable):
     assert jax.config.jax_compilation_cache_max_size == -1
 
 
+def test_a_url_for_all_runs_is_no_directory(tmp_path, enable, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    enable(JAX_COMPILATION_CACHE_DIR="gs://bucket/all", VASWANI_JAX_CACHE=tmp_path)
+    assert compilation_cache.directory() is None
+    measured = compilation_cache.remember("test", "a", lambda: {"a": 1}, keep=True)
+    assert measured == {"a": 1}
+    assert not (tmp_path / "gs:").exists()
+
+
 def test_what_was_measured_is_kept_and_measured_again_when_damaged(
     tmp_path, monkeypatch
 ):

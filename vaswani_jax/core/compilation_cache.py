@@ -59,9 +59,12 @@ def home() -> pathlib.Path | None:
 
 
 def directory() -> pathlib.Path | None:
-    """Return the directory of compiled programs, or None if they are not kept."""
+    """Return the directory of compiled programs on a disk; None if there is none.
+
+    JAX keeps them at a URL, too, as gs://bucket/cache.
+    """
     path = cast(Any, jax.config).jax_compilation_cache_dir
-    return pathlib.Path(path) if path else None
+    return pathlib.Path(path) if path and "://" not in path else None
 
 
 def _open_home() -> pathlib.Path | None:
