@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import threading
 
 import pytest
 
@@ -96,6 +97,17 @@ def test_a_directory_is_held_by_one_at_a_time(tmp_path: pathlib.Path) -> None:
         ):
             pass
     assert not files.is_held(tmp_path)
+
+
+def test_a_look_whether_a_directory_is_held_keeps_nobody_from_it(
+    tmp_path: pathlib.Path,
+) -> None:
+    with open(tmp_path / "lock", "w") as looking:
+        fcntl.flock(looking, fcntl.LOCK_EX)
+        timer = threading.Timer(0.1, fcntl.flock, (looking, fcntl.LOCK_UN))
+        timer.start()
+        with files.held(tmp_path):
+            timer.join()
 
 
 def test_a_system_without_flock_locks_nothing(tmp_path: pathlib.Path) -> None:

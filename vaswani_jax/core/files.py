@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import socket
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import IO, Any
 
@@ -18,6 +19,8 @@ except ImportError:  # Windows has none.
 
 Digests = Mapping[str, tuple[int, str]]
 
+# How long a workdir may be locked before it counts as in use.
+LOCK_SECONDS = 0.3
 # What flock fails with on a file system that has no locks.
 NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 logger = logging.getLogger(__name__)
@@ -93,7 +96,11 @@ def sync(directory: pathlib.Path) -> None:
 def write_atomically(path: pathlib.Path, text: str) -> pathlib.Path:
     """Write a text file; a crash leaves the old file or the new one, never a part."""
     unfinished = path.with_name(f"{path.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8", newline="\n")
+    with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        # After a power cut, a file that was renamed but not flushed may be empty.
+        os.fsync(file.fileno())
     return unfinished.replace(path)
 
 
@@ -207,7 +214,11 @@ def held(workdir: pathlib.Path, *, option: str = "--workdir") -> Iterator[None]:
     """
     workdir.mkdir(parents=True, exist_ok=True)
     with open(workdir / "lock", "a+", encoding="utf-8") as file:
-        if not lock(file, wait=False):
+        # `is_held` has the lock for a moment.
+        end = time.monotonic() + LOCK_SECONDS
+        while not (is_locked := lock(file, wait=False)) and time.monotonic() < end:
+            time.sleep(LOCK_SECONDS / 10)
+        if not is_locked:
             file.seek(0)
             holder = file.read().strip() or "another program"
             raise ValueError(
