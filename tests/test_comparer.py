@@ -451,10 +451,38 @@ def test_one_of_several_languages_is_compared(
     assert result.num_lines == 10
     assert result.references == bleu.lines_checksum(REFERENCES[::3])
     [pair] = result.pairs
-    shown = [line.source for line in (*pair.first_better, *pair.second_better)]
-    assert shown and set(shown) <= set(SOURCE[::3])
+    shown = [*pair.first_better, *pair.second_better]
+    assert shown and {line.source for line in shown} <= set(SOURCE[::3])
+    # Lines have the numbers that they have in the file.
+    assert all(SOURCE[line.line - 1] == line.source for line in shown)
+    rows = [row for table in result.tables for row in table.rows]
+    named = {line for row in rows for lines in row.lines or [] for line in lines}
+    assert named and {line % 3 for line in named} == {1}
     with pytest.raises(ValueError, match="r has no lines of target_locale=es"):
         comparer.compare_systems(runs, **text, scoring={"target_locale": "es"})
+
+
+def test_a_run_of_one_language_gets_no_tags(
+    make_run: Any, tmp_path: pathlib.Path
+) -> None:
+    changes = {"data.target_locale": "de,fr", "data.user_symbols": "<2de>,<2fr>"}
+    tagged = [f"<2de> {line}" for line in SOURCE]
+    several = make_run(
+        "several",
+        OUTPUTS,
+        settings_changes=changes,
+        source=bleu.lines_checksum(tagged),
+    )
+    single = make_run("single", OTHERS, source=bleu.lines_checksum(SOURCE))
+    result = comparer.compare_systems(
+        [several, single],
+        source=write(tmp_path / "s", tagged),
+        references=write(tmp_path / "r", REFERENCES),
+        scoring={"target_locale": "de"},
+        translate=False,
+    )
+    alone = comparer.compare_systems([single, single])
+    assert result.scores[0].scores[1].value == alone.scores[0].scores[0].value
 
 
 def test_training_words_are_those_of_the_language_that_is_compared(

@@ -109,8 +109,12 @@ def test_the_learning_curves_are_drawn_or_the_log_says_what_draws_them(
 
 
 def test_what_programs_refuse_raises_with_the_same_sentence(
-    workdir: pathlib.Path, tmp_path: pathlib.Path
+    workdir: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("SACREBLEU_SEED", "")
+        with pytest.raises(ValueError, match="SACREBLEU_SEED must be a whole number"):
+            vaswani_jax.train(settings.small_settings(), tmp_path)
     with files.held(tmp_path), pytest.raises(ValueError, match="is in use by process"):
         vaswani_jax.train(settings.small_settings(), tmp_path)
     wider = settings.small_settings(**{"model.d_ff": 12})

@@ -5,6 +5,7 @@ vaswani compare runs/a runs/b@best other.out --split=valid --output=comparison.h
 python -m vaswani_jax.compare --systems=runs/a --systems=runs/b
 """
 
+import itertools
 import logging
 import pathlib
 from typing import Any
@@ -14,6 +15,7 @@ from absl import flags
 from vaswani_jax import comparer
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
+from vaswani_jax.data import columns
 from vaswani_jax.evaluation import comparison, significance
 from vaswani_jax.inference import line_io
 from vaswani_jax.pages import comparison_page, page_file
@@ -99,9 +101,12 @@ def check_flags() -> None:
         page_file.check_ending(
             pathlib.Path(name), name="--output", endings=comparison_page.ENDINGS
         )
-    inputs = [*SYSTEMS.value, SOURCE.value, REFERENCES.value, TRAINING_TEXT.value]
+    texts = [SOURCE.value, REFERENCES.value, TRAINING_TEXT.value]
+    inputs = itertools.chain(
+        SYSTEMS.value, *(map(columns.patterns, filter(None, texts)))
+    )
     line_io.check_outputs(
-        [name for name in inputs if name and pathlib.Path(name).is_file()],
+        [name for name in inputs if pathlib.Path(name).is_file()],
         {f"--output={name}": name for name in OUTPUT.value},
     )
 

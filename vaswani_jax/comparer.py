@@ -180,6 +180,7 @@ def compare_systems(
         training_words=_training_words(
             runs, training_text, references=chosen_references, data=data
         ),
+        line_numbers=[number + 1 for number in numbers],
     )
     # Refuse wrong options before a run translates, which takes long.
     has_seeds = any(len(members) > 1 for members in members_by_system)
@@ -195,7 +196,13 @@ def compare_systems(
                 name,
                 [
                     _choose_lines(
-                        _outputs(run, text, split=split, translate=translate),
+                        _outputs(
+                            run,
+                            text,
+                            tagged_data=tagged_data,
+                            split=split,
+                            translate=translate,
+                        ),
                         text,
                         numbers,
                     )
@@ -415,21 +422,37 @@ def _choose_lines(system: System, text: _Text, numbers: Sequence[int]) -> System
 
 
 def _outputs(
-    system: _Run | System, text: _Text, *, split: str, translate: bool
+    system: _Run | System,
+    text: _Text,
+    *,
+    tagged_data: config.DataConfig,
+    split: str,
+    translate: bool,
 ) -> System:
     """Return the outputs of a system: kept ones, or those of a search.
+
+    Args:
+        system: A run, or a system whose outputs are there.
+        text: The source lines and references.
+        tagged_data: The settings whose tags the source lines have. A run without tags
+            of its own gets the lines without them.
+        split: The name of the text, under which outputs are kept.
+        translate: Whether a run may translate.
 
     Raises:
         ValueError: It has no kept ones, and may not translate.
     """
     if isinstance(system, System):
         return system
+    source = text.source
+    if not languages.locales_by_tag(system.settings.data):
+        source = [languages.remove_language_tag(line, tagged_data) for line in source]
     kept = kept_outputs.read(
         system.workdir,
         system.checkpoint,
         split=split,
         search=system.settings.search,
-        source=text.source,
+        source=source,
         references=text.references,
         find_unrecorded_source=lambda: system.source(split),
     )
@@ -443,14 +466,14 @@ def _outputs(
         )
     logger.info(
         f"{system.name} has no kept outputs of {text.name}: it translates "
-        f"{len(text.source):,} lines (`vaswani evaluate` keeps outputs)"
+        f"{len(source):,} lines (`vaswani evaluate` keeps outputs)"
     )
     compilation_cache.enable()
     translator = api.load(
         system.workdir, checkpoint=system.checkpoint, settings=system.settings
     )
     step = translator.member.checkpoint.step
-    outputs = translator.translate(text.source)
+    outputs = translator.translate(source)
     return System(system.name, [outputs], _origin(system, step=step))
 
 

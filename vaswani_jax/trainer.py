@@ -34,7 +34,7 @@ from vaswani_jax.core.config import Config
 from vaswani_jax.core.types import Evaluator, MetricsLogger
 from vaswani_jax.data import prepared, treebank_checks
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.evaluation import scores, spread, validation
+from vaswani_jax.evaluation import metrics, scores, spread, validation
 from vaswani_jax.plots import canvas, learning_curves
 from vaswani_jax.training import divergence, frozen, loggers, loop, step
 
@@ -266,6 +266,7 @@ def _train(
     directory = remote.open_workdir(os.fspath(workdir))
     seeds.refuse_seeds_directory(directory.pull(file_names=seeds.RECORDS))
     step.check_settings(config)
+    metrics.read_seed()  # The scores after training need it.
     loggers.require(config)
     with contextlib.ExitStack() as stack:
         processes.run_on_main(

@@ -132,6 +132,32 @@ def test_without_training_text_there_is_no_table_of_frequencies() -> None:
     assert result.pairs[0].first_better == [] and result.training_text == ""
 
 
+def test_lines_without_spaces_have_characters_whatever_the_metric() -> None:
+    # Chinese, of 3 to 14 characters a line.
+    references = ["".join("天" for _ in line.split()) for line in compared.REFERENCES]
+    systems = [
+        System(name, [[line[::-1] for line in references]], "made up") for name in "ab"
+    ]
+    text = dataclasses.replace(
+        compared.TEXT,
+        references=references,
+        data=compared.scoring(**{"data.target_locale": "zh_Hans"}),
+        training_words=None,
+    )
+    by_length = [
+        next(
+            [(row.label, row.count) for row in table.rows]
+            for table in comparison.compare(
+                systems, text, metrics=metrics, num_lines=0
+            ).tables
+            if table.key == "length"
+        )
+        for metrics in (["bleu"], ["chrf"])
+    ]
+    assert by_length[0] == by_length[1]
+    assert len(by_length[0]) > 1
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -60,6 +60,17 @@ def test_the_other_outputs_are_written_if_one_cannot_be(
     assert json.loads(outputs[1].read_text())["scores"]
 
 
+def test_a_file_with_columns_of_the_text_is_not_overwritten(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "a").write_text("x\n")
+    text = tmp_path / "text.json"
+    text.write_text('{"en": "x", "de": "y"}\n')
+    flags = [f"--source={text}#en", f"--references={text}#de", f"--output={text}"]
+    error = runs.error_of(compare(tmp_path / "a", tmp_path / "a", *flags))
+    assert "it would be overwritten" in error
+
+
 def test_what_cannot_be_compared_is_refused_in_a_line(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -61,6 +61,14 @@ def remove_corpus_tags(line: str, data: DataConfig) -> str:
     return language + split_corpus_tags(text, data)[1]
 
 
+def remove_language_tag(line: str, data: DataConfig) -> str:
+    """Return a source line without the tag of its language that it begins with, if any.
+
+    Codes and the tags of corpora stay.
+    """
+    return line if find_tag(line, data) is None else _split_language(line, data)[1]
+
+
 def _split_language(line: str, data: DataConfig) -> tuple[str, str]:
     """Return the tag or code of its language that a line begins with, and the rest."""
     if (tag := find_tag(line, data)) is None:

@@ -57,6 +57,8 @@ class Text:
         data: The form of the text, the language, and whether scores ignore case.
         training_words: How often each word is in the training text, and where that
             was counted; None if there is none.
+        line_numbers: The number of each line, from 1, in the text that it was chosen
+            from; by default they are counted.
     """
 
     name: str
@@ -64,6 +66,15 @@ class Text:
     references: list[str]
     data: DataConfig
     training_words: WordCounts | None = None
+    line_numbers: Sequence[int] = ()
+
+    def find_number(self, line: int) -> int:
+        """Return the number that a line has in the text that it was chosen from.
+
+        Args:
+            line: Its number among the lines that are compared, from 1.
+        """
+        return self.line_numbers[line - 1] if self.line_numbers else line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +84,8 @@ class SystemComparison:
     Attributes:
         text: The name of the text.
         num_lines: Its lines.
-        references: The checksum of the references, as `evaluate` prints it.
+        references: The checksum of these references; `evaluate` prints that of all
+            lines of a text.
         systems: Name and origin of each system, in the order of their letters.
         num_seeds: The number of runs of each system.
         test: "bootstrap" or "randomization".
@@ -229,7 +241,7 @@ def compare(
             for metric in score_metrics
         ],
         tables=[
-            line_tables.average_runs(table, num_seeds)
+            _renumber(line_tables.average_runs(table, num_seeds), text)
             for table in _tables(lines, text, metric=score_metrics[0])
         ],
         training_text=text.training_words.origin if text.training_words else "",
@@ -287,8 +299,22 @@ def _compare_scores(
     )
 
 
+def _renumber(table: Table, text: Text) -> Table:
+    rows = [
+        dataclasses.replace(
+            row,
+            lines=row.lines
+            and [list(map(text.find_number, numbers)) for numbers in row.lines],
+        )
+        for row in table.rows
+    ]
+    return dataclasses.replace(table, rows=rows)
+
+
 def _tables(lines: Lines, text: Text, *, metric: metrics_module.Metric) -> list[Table]:
-    tokenize = line_tables.tokenizer_of(metric)
+    # The words of the main score: a chrF knows none.
+    word_metric = metrics_module.find_metrics(text.references, data=text.data)[0]
+    tokenize = line_tables.tokenizer_of(word_metric)
     tables = [line_tables.score_by_length(lines, metric=metric, tokenize=tokenize)]
     if words := text.training_words:
         tables.append(
@@ -300,7 +326,9 @@ def _tables(lines: Lines, text: Text, *, metric: metrics_module.Metric) -> list[
         *tables,
         line_tables.count_kept(lines),
         line_tables.count_faults(
-            lines, tokenize=tokenize, splits_into_words=line_tables.counts_words(metric)
+            lines,
+            tokenize=tokenize,
+            splits_into_words=line_tables.counts_words(word_metric),
         ),
     ]
 
@@ -327,6 +355,7 @@ def _pairs(
             first=first,
             second=second,
             num_lines=num_lines,
+            find_number=text.find_number,
         )
         for first in range(len(systems))
         for second in range(first + 1, len(systems))

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import sacrebleu
@@ -137,6 +137,7 @@ def compare_pair(
     first: int,
     second: int,
     num_lines: int,
+    find_number: Callable[[int], int] = int,
 ) -> PairOfSystems:
     """Compare two systems line by line.
 
@@ -146,6 +147,7 @@ def compare_pair(
         first: The number of a system, from 0.
         second: The number of another.
         num_lines: The most lines to return in favour of each.
+        find_number: Returns the number to show of a line, which it gets counted from 1.
     """
     differences = [
         second_score - first_score
@@ -158,7 +160,7 @@ def compare_pair(
     def describe(number: int) -> LineDifference:
         outputs = (lines.systems[system][number] for system in (first, second))
         return LineDifference(
-            line=number + 1,
+            line=find_number(number + 1),
             source=lines.source[number],
             reference=lines.references[number],
             first=scores[first][number],

@@ -14,6 +14,7 @@ from vaswani_jax.evaluation import (
     bleu,
     by_language,
     intervals,
+    metrics,
     tree_scores,
     validation,
 )
@@ -111,6 +112,7 @@ def evaluate(
             tag or are no trees.
         OSError: The scores cannot be stored, with `must_store`.
     """
+    metrics.read_seed()  # Refuse a wrong one before a translation is lost.
     settings, checkpoint = translator.config, translator.member.checkpoint
     warn_of_text_form(checkpoint, settings=settings)
     source, references = text or data.text(split)
