@@ -332,6 +332,20 @@ def test_several_target_languages_are_judged_apart(tmp_path: pathlib.Path) -> No
     assert report.findings
 
 
+def test_a_language_of_short_lines_is_not_odd_beside_another(
+    tmp_path: pathlib.Path,
+) -> None:
+    pairs = texts.sentences(200)
+    shorter = [(f"<2fr> {s}", t[: len(s) // 4]) for s, t in pairs[:80]]
+    text = [*((f"<2de> {s}", t) for s, t in pairs[80:]), *shorter]
+    nothing = dict.fromkeys(
+        ("valid_source", "valid_target", "test_source", "test_target"), ""
+    )
+    tags = {"target_locale": "de,fr", "user_symbols": "<2de>,<2fr>"}
+    report = check(tmp_path, {"train": text}, **nothing, **tags)
+    assert "length_ratio" not in {finding.kind for finding in report.findings}
+
+
 def test_text_that_is_gone_is_read_from_the_prepared_data(
     tmp_path: pathlib.Path,
 ) -> None:

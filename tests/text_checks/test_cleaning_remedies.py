@@ -53,6 +53,8 @@ def test_trees_are_not_cleaned() -> None:
     trees = dataclasses.replace(DATA, source="treebank")
     found = [finding("duplicates")]
     assert cleaning_remedies.add_cleaning_remedies(found, trees) == (found, [])
+    kept = [dataclasses.replace(finding("length_ratio"), is_cleanable=False)]
+    assert cleaning_remedies.add_cleaning_remedies(kept, DATA) == (kept, [])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import collections
 import random
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from vaswani_jax.text_checks import duplicates
 from vaswani_jax.text_checks.sample import Pair
 
 
-def counted(pairs: list[Pair], **options: int) -> duplicates.Duplicates:
+def counted(pairs: list[Pair], **options: Any) -> duplicates.Duplicates:
     result = duplicates.Duplicates(**options)
     for begin in range(0, len(pairs), 50):
         result.add(pairs[begin : begin + 50])
@@ -44,6 +45,12 @@ def test_untranslated_pairs_are_found_but_where_text_is_copied() -> None:
     pairs[:10] = [(source, source) for source, _ in pairs[:10]]
     assert kinds(pairs) == [("equal_sides", "minor")]
     assert counted(pairs).find(split="train", may_copy=True) == []
+    # A tag makes no translation.
+    tagged = counted(
+        [(f"<2de> {source}", target) for source, target in pairs],
+        remove_tag=lambda line: line.removeprefix("<2de>"),
+    )
+    assert tagged.measures()["equal_sides"] == 0.1
     # Numbers and names stay as they are.
     assert (
         kinds([*pairs[10:], *((f"{n} Paris", f"{n} Paris") for n in range(50))]) == []

@@ -72,7 +72,12 @@ def test_pairs_of_odd_lengths_are_found() -> None:
     [finding] = lengths.find_odd_ratios(texts.blocks(pairs), split="train")
     assert finding.share == 0.05 and finding.severity == "minor"
     assert all(e.number in range(11, 16) for e in finding.examples)
+    assert finding.is_cleanable
     # A language may be shorter throughout.
+    third = [(s, t if t == "Anna." else t[: len(s) // 3]) for s, t in pairs]
+    odd = [(source, target * 6) for source, target in third[:4]]
+    [finding] = lengths.find_odd_ratios(texts.blocks([*odd, *third[4:]]), split="train")
+    assert not finding.is_cleanable
     shorter = [(pair[0], pair[1][:6]) for pair in pairs]
     assert lengths.find_odd_ratios(texts.blocks(shorter), split="train") == []
 

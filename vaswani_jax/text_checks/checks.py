@@ -155,7 +155,9 @@ class _TextCheck:
             has_trees=self._data.source == "treebank",
             is_empty_source=functools.partial(languages.is_empty, data=self._data),
         )
-        counted_duplicates = duplicates.Duplicates()
+        counted_duplicates = duplicates.Duplicates(
+            remove_tag=functools.partial(languages.remove_tag, data=self._data)
+        )
         first_line = 1
         while chunk := list(itertools.islice(pairs, CHUNK)):
             counted_lengths.add(chunk, max_words=self._data.max_length - 1)
@@ -280,12 +282,12 @@ class _TextCheck:
             measures[name] = {
                 side: values[key] for side, values in character_measures.items()
             }
-        result = lengths.find_odd_ratios(self.blocks, split=split)
-        result += characters.find_faults(self.blocks, data=self._data, split=split)
+        result = characters.find_faults(self.blocks, data=self._data, split=split)
         if split == "train":
             result += characters.find_form(self.forms, data=self._data)
         seen_languages: list[side_languages.Languages | None] = [None, None]
         for locales, blocks in self.by_locales().items():
+            result += lengths.find_odd_ratios(blocks, split=split)
             in_scripts = sides.find_scripts(blocks, locales, split=split)
             result += in_scripts
             seen_languages = side_languages.languages(blocks, locales)

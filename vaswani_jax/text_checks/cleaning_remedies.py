@@ -42,7 +42,8 @@ def add_cleaning_remedies(
     remaining, notes = [], []
     for finding in all_findings:
         setting, value = SETTINGS.get(finding.kind, ("", None))
-        if data.source == "treebank":  # Trees are never cleaned.
+        # Trees are never cleaned.
+        if data.source == "treebank" or not finding.is_cleanable:
             setting = ""
         is_cleaned = finding.split == "train" and finding.share < MAX_SHARE
         if not setting or not is_cleaned:

@@ -7,7 +7,7 @@ always kept, so that the sample cannot miss it.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,8 +124,19 @@ class Hashes:
 class Duplicates:
     """Counts repeated pairs, sources and targets, chunk by chunk."""
 
-    def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
-        """Start with no pair."""
+    def __init__(
+        self,
+        *,
+        max_kept: int = MAX_KEPT,
+        remove_tag: Callable[[str], str] = lambda line: line,
+    ) -> None:
+        """Start with no pair.
+
+        Args:
+            max_kept: The most hashes to keep.
+            remove_tag: Returns a source line without its tag or language code.
+        """
+        self._remove_tag = remove_tag
         self._pairs = Hashes(max_kept=max_kept)
         self._sides = [Hashes(max_kept=max_kept) for _ in range(2)]
         self._num_pairs = self._num_equal = 0
@@ -149,7 +160,11 @@ class Duplicates:
             if len(self._lines[side]) < 1000:
                 self._lines[side] |= dict(zip(values, lines, strict=True))
         for number, (source, target) in enumerate(pairs, start=self._num_pairs + 1):
-            if source == target and _has_words(source):
+            # A tag stands before the text; most lines need no closer look.
+            is_equal = source == target or (
+                source.endswith(target) and self._remove_tag(source).strip() == target
+            )
+            if is_equal and _has_words(target):
                 self._num_equal += 1
                 if len(self._equal_examples) < findings.NUM_EXAMPLES:
                     self._equal_examples.append(

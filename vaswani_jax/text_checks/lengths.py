@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from vaswani_jax.text_checks.sample import Block, Pair, numbered
 # A pair's ratio of lengths is odd if it differs from the text's by this factor, and one
 # side has at least this many characters.
 ODD_RATIO = 3.0
+# Text whose sides differ more has good pairs beyond the limit of the raw-text recipe.
+MAX_CLEANABLE_RATIO = 1.5
 MIN_ODD_LENGTH = 30
 EMPTY = {"minor": 0.005, "serious": 0.2}
 TOO_LONG = {"minor": 0.01, "serious": 0.2}
@@ -173,7 +176,8 @@ def find_odd_ratios(blocks: Sequence[Block], *, split: str) -> list[Finding]:
         return []
     lengths = np.array([[len(source), len(target)] for _, (source, target) in pairs])
     logs = np.log(lengths[:, 1] / lengths[:, 0])
-    logs -= np.median(logs)
+    usual = float(np.median(logs))
+    logs -= usual
     is_odd = (abs(logs) > np.log(ODD_RATIO)) & (lengths.max(1) >= MIN_ODD_LENGTH)
     share = float(is_odd.mean())
     severity = findings.severity_of(share, **ODD)
@@ -193,5 +197,7 @@ def find_odd_ratios(blocks: Sequence[Block], *, split: str) -> list[Finding]:
             share=share,
             remedies=["leave these lines out of both files, or align them again"],
             examples=[findings.pair_example(n, *pair) for n, pair in odd],
+            # `data.clean_max_ratio` counts from sides of equal length.
+            is_cleanable=abs(usual) <= math.log(MAX_CLEANABLE_RATIO),
         )
     ]
