@@ -321,14 +321,29 @@ class Unsegmented(prepared.PreparedData):
         return {"valid": {}}
 
     def text(self, split: str) -> tuple[list[str], list[str]]:
-        return ["a b"], ["我今天去北京了，明天回上海，后天再来"]
+        return ["<2zh> a b"], ["我今天去北京了，明天回上海，后天再来"]
 
 
-def test_no_checkpoint_is_chosen_by_a_bleu_without_a_meaning() -> None:
+class MostlySegmented(Unsegmented):
+    """Half of the lines have another language, with spaces."""
+
+    def text(self, split: str) -> tuple[list[str], list[str]]:
+        source, target = super().text(split)
+        return [*source, "<2de> a"], [*target, "Heute bin ich in Berlin ."]
+
+
+@pytest.mark.parametrize(
+    ("kind", "locale"), [(Unsegmented, "zh"), (MostlySegmented, "de,zh")]
+)
+def test_no_checkpoint_is_chosen_by_a_bleu_without_a_meaning(
+    kind: type[Unsegmented], locale: str
+) -> None:
     tokenized = settings.small_settings(
-        **{"data.text_form": "tokenized", "training.best_metric": "bleu"}
+        **{"data.source": "cldr", "data.text_form": "tokenized"},
+        **{"data.target_locale": locale, "data.user_symbols": "<2de>,<2zh>"},
+        **{"training.best_metric": "bleu"},
     )
-    data = object.__new__(Unsegmented)
+    data = object.__new__(kind)
     with pytest.raises(ValueError) as caught:
         validation.make_validators(tokenized, data)
     message = str(caught.value)

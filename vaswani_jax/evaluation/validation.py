@@ -38,7 +38,11 @@ def make_validators(
         )
         return []
     text = data.text("valid")
-    has_words = is_treebank or bleu.has_words(text[1], data=settings.data)
+    # The mean of several languages is no BLEU if one of them has none.
+    by_locale = languages.references_by_locale(*text, settings.data)
+    has_words = is_treebank or all(
+        bleu.has_words(lines, data=settings.data) for lines in by_locale.values()
+    )
     if settings.training.best_metric == "bleu" and not has_words:
         raise ValueError(
             f"config.training.best_metric=bleu: {bleu.UNSEGMENTED}, or "
