@@ -45,12 +45,14 @@ def list_files(
     listed: dict[str, Mapping[str, Any]] = {}
     directories = [root]
     while directories:
+        directory = directories.pop().rstrip("/") or "/"
         with contextlib.suppress(FileNotFoundError):  # It may be deleted meanwhile.
-            for fields in store.ls(directories.pop(), detail=True):
-                if fields["type"] == "directory":
-                    directories.append(fields["name"])
-                else:
+            for fields in store.ls(directory, detail=True):
+                name = fields["name"].rstrip("/")
+                if fields["type"] != "directory":
                     listed[fields["name"]] = fields
+                elif name != directory:  # A directory may be in its own listing.
+                    directories.append(name)
     return listed
 
 
