@@ -135,6 +135,20 @@ def test_globs_and_directories_are_fetched_and_lost_shards_go(
     assert "shards/1.en" in copy and "shards/2.en" not in copy
 
 
+@pytest.mark.parametrize("url", ["memory"], indirect=True)
+def test_a_name_may_have_superfluous_parts(
+    url: str, machine: Machine, other_machine: Machine
+) -> None:
+    texts = {"a.en": "one", "shards/1.en": "two", "shards/2.en": "three"}
+    texts |= {"saved/state.json": "{}", "b": "not asked for"}
+    write(machine.pull(url), texts)
+    machine.push(url)
+    names = ["./a.en", "shards//1.en", "old/../shards/2.en", "saved/"]
+    copy = content(other_machine.pull(url, file_names=names))
+    assert copy == {name: text for name, text in texts.items() if name != "b"}
+    assert content(other_machine.pull(url, file_names=[""])) == copy, "of no file"
+
+
 def test_a_run_moves_to_another_machine_and_back(
     url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
 ) -> None:

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import pathlib
+import posixpath
 import re
 import shutil
 import time
@@ -143,6 +144,8 @@ class RemoteDirectory(files.Directory):
         file_names: Collection[str] = (),
         mark: str = "",
     ) -> pathlib.Path:
+        # ./a and x//b are a and x/b, as on this machine.
+        file_names = [posixpath.normpath(name) for name in file_names]
         with self._open_record() as last_sync:
             if not self._is_holder and files.is_held(self.path):
                 return self.path
