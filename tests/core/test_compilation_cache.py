@@ -112,6 +112,11 @@ def test_nothing_is_kept_in_the_directory_of_another_user(
     assert "it belongs to another user" in caplog.text
 
 
+def test_a_system_without_numbers_of_users_has_a_cache(tmp_path, enable, monkeypatch):
+    monkeypatch.delattr(os, "getuid")
+    assert enable(VASWANI_JAX_CACHE=tmp_path) == tmp_path
+
+
 def test_whole_entries_stay_that_were_used_last(tmp_path, enable, monkeypatch):
     monkeypatch.setattr(compilation_cache, "MAX_ENTRIES", 2)
     compiled = tmp_path / "compiled"

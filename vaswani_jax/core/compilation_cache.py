@@ -74,7 +74,8 @@ def _open_home() -> pathlib.Path | None:
         path = _home_path()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = path.stat()
-        if status.st_uid != os.getuid():
+        # Windows has no numbers of users.
+        if hasattr(os, "getuid") and status.st_uid != os.getuid():
             reason = "it belongs to another user"
         elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             reason = "other users can write it"
