@@ -3,8 +3,8 @@
 A checkpoint and prepared data have a seal: without it, their files do not count.
 """
 
-import contextlib
 import dataclasses
+import errno
 import fnmatch
 import pathlib
 import re
@@ -46,13 +46,19 @@ def list_files(
     directories = [root]
     while directories:
         directory = directories.pop().rstrip("/") or "/"
-        with contextlib.suppress(FileNotFoundError):  # It may be deleted meanwhile.
-            for fields in store.ls(directory, detail=True):
-                name = fields["name"].rstrip("/")
-                if fields["type"] != "directory":
-                    listed[fields["name"]] = fields
-                elif name != directory:  # A directory may be in its own listing.
-                    directories.append(name)
+        try:
+            entries = store.ls(directory, detail=True)
+        except OSError as error:
+            # A store may raise an error of its own with this number.
+            if not isinstance(error, FileNotFoundError) and error.errno != errno.ENOENT:
+                raise
+            continue  # There is none, or it was deleted meanwhile.
+        for fields in entries:
+            name = fields["name"].rstrip("/")
+            if fields["type"] != "directory":
+                listed[fields["name"]] = fields
+            elif name != directory:  # A directory may be in its own listing.
+                directories.append(name)
     return listed
 
 
