@@ -20,7 +20,7 @@ pids=()
 trap 'kill -TERM "${pids[@]}" 2>/dev/null' INT TERM
 for id in "${!hosts[@]}"; do
     command=$(printf '%q ' launch/one_host.sh "$@" \
-        "--coordinator=${hosts[0]}:${PORT:-1234}" \
+        "--coordinator=${hosts[0]#*@}:${PORT:-1234}" \
         "--num_processes=${#hosts[@]}" "--process_id=$id")
     echo "+ ssh ${hosts[$id]}: $command" >&2
     ssh -tt "${hosts[$id]}" "cd $(printf '%q' "$root") && $command" </dev/null &
