@@ -101,14 +101,12 @@ def check_flags() -> None:
         page_file.check_ending(
             pathlib.Path(name), name="--output", endings=comparison_page.ENDINGS
         )
-    texts = [SOURCE.value, REFERENCES.value, TRAINING_TEXT.value]
+    texts = filter(None, [SOURCE.value, REFERENCES.value, TRAINING_TEXT.value])
     inputs = itertools.chain(
-        SYSTEMS.value, *(map(columns.patterns, filter(None, texts)))
+        (name for name in SYSTEMS.value if pathlib.Path(name).is_file()),
+        *(map(str, columns.find(name, pathlib.Path()).files) for name in texts),
     )
-    line_io.check_outputs(
-        [name for name in inputs if pathlib.Path(name).is_file()],
-        {f"--output={name}": name for name in OUTPUT.value},
-    )
+    line_io.check_outputs(inputs, {f"--output={name}": name for name in OUTPUT.value})
 
 
 def main() -> None:

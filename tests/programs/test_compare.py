@@ -60,13 +60,15 @@ def test_the_other_outputs_are_written_if_one_cannot_be(
     assert json.loads(outputs[1].read_text())["scores"]
 
 
+@pytest.mark.parametrize("files", ["text.json", "te*.json"])
 def test_a_file_with_columns_of_the_text_is_not_overwritten(
-    tmp_path: pathlib.Path,
+    tmp_path: pathlib.Path, files: str
 ) -> None:
     (tmp_path / "a").write_text("x\n")
     text = tmp_path / "text.json"
     text.write_text('{"en": "x", "de": "y"}\n')
-    flags = [f"--source={text}#en", f"--references={text}#de", f"--output={text}"]
+    name = tmp_path / files
+    flags = [f"--source={name}#en", f"--references={name}#de", f"--output={text}"]
     error = runs.error_of(compare(tmp_path / "a", tmp_path / "a", *flags))
     assert "it would be overwritten" in error
 
