@@ -116,5 +116,7 @@ def test_names_in_another_script_give_a_language_no_case() -> None:
     words = [f"WTO 在 {number} 年成立了一个新的委员会" for number in range(50)]
     [_, chinese] = forms([("a line", line) for line in words])
     assert chinese.capitals is None
+    [_, georgian] = forms([("a line", "ეს არის კარგი წიგნი.")] * 50)
+    assert georgian.capitals is None
     [_, german] = forms([("a line", "Der WTO-Rat tagt.")] * 50)
     assert german.capitals == 1.0

@@ -17,6 +17,10 @@ from vaswani_jax.text_checks import checks
 from vaswani_jax.text_checks.report import DataReport
 from vaswani_jax.text_checks.sample import Pair
 
+NO_HELD_OUT = dict.fromkeys(
+    ("valid_source", "valid_target", "test_source", "test_target"), ""
+)
+
 
 def of_files(directory: pathlib.Path, **changes: object) -> config.Config:
     return vaswani_jax.load_config(
@@ -320,14 +324,11 @@ def test_several_target_languages_are_judged_apart(tmp_path: pathlib.Path) -> No
         *((f"<2ja> {source}", target) for source, target in japanese[:300]),
     ]
     random.Random(0).shuffle(pairs)
-    nothing = dict.fromkeys(
-        ("valid_source", "valid_target", "test_source", "test_target"), ""
-    )
     tags = {"target_locale": "de,ja", "user_symbols": "<2de>,<2ja>"}
-    assert check(tmp_path, {"train": pairs}, **nothing, **tags).findings == []
+    assert check(tmp_path, {"train": pairs}, **NO_HELD_OUT, **tags).findings == []
     tags["target_locale"], tags["user_symbols"] = "ja,de", "<2ja>,<2de>"
     wrong = [(s.replace("<2de>", "<2ja>"), t) for s, t in pairs]
-    report = check(tmp_path, {"train": wrong}, **nothing, **tags)
+    report = check(tmp_path, {"train": wrong}, **NO_HELD_OUT, **tags)
     assert {f.kind for f in report.findings} <= {"other_script", "language"}
     assert report.findings
 
@@ -338,12 +339,34 @@ def test_a_language_of_short_lines_is_not_odd_beside_another(
     pairs = texts.sentences(200)
     shorter = [(f"<2fr> {s}", t[: len(s) // 4]) for s, t in pairs[:80]]
     text = [*((f"<2de> {s}", t) for s, t in pairs[80:]), *shorter]
-    nothing = dict.fromkeys(
-        ("valid_source", "valid_target", "test_source", "test_target"), ""
-    )
     tags = {"target_locale": "de,fr", "user_symbols": "<2de>,<2fr>"}
-    report = check(tmp_path, {"train": text}, **nothing, **tags)
+    report = check(tmp_path, {"train": text}, **NO_HELD_OUT, **tags)
     assert "length_ratio" not in {finding.kind for finding in report.findings}
+
+
+@pytest.mark.parametrize("tag", ["<2de> ", ">>de<< "])
+def test_neither_tag_nor_code_hides_untranslated_pairs(
+    tmp_path: pathlib.Path, tag: str
+) -> None:
+    pairs = texts.sentences(200)
+    pairs[:20] = [(source, source) for source, _ in pairs[:20]]
+    text = [(tag + source, target) for source, target in pairs]
+    tags = {"target_locale": "de,fr", "user_symbols": "<2de>,<2fr>"}
+    report = check(tmp_path, {"train": text}, **NO_HELD_OUT, **tags)
+    assert report.texts["train"]["equal_sides"] == 0.1
+
+
+def test_a_ratio_limit_is_no_remedy_for_a_language_of_short_lines(
+    tmp_path: pathlib.Path,
+) -> None:
+    pairs = texts.sentences(200)
+    for target_length in (1, 2):
+        text = [(s, t[: len(t) // target_length]) for s, t in pairs]
+        text[:20] = [(source, target * 12) for source, target in text[:20]]
+        report = check(tmp_path, {"train": text}, **NO_HELD_OUT)
+        [finding] = [f for f in report.findings if f.kind == "length_ratio"]
+        names_limit = any("clean_max_ratio" in r for r in finding.remedies)
+        assert names_limit == (target_length == 1)
 
 
 def test_text_that_is_gone_is_read_from_the_prepared_data(
@@ -439,14 +462,11 @@ def test_lines_with_codes_are_judged_by_their_languages(tmp_path: pathlib.Path) 
         *((f">>ja<< {source}", target) for source, target in japanese[:300]),
     ]
     random.Random(0).shuffle(pairs)
-    nothing = dict.fromkeys(
-        ("valid_source", "valid_target", "test_source", "test_target"), ""
-    )
-    report = check(tmp_path, {"train": pairs}, **nothing)
+    report = check(tmp_path, {"train": pairs}, **NO_HELD_OUT)
     kinds = {finding.kind for finding in report.findings}
     assert not kinds & {"other_script", "language"}, report.describe()
     wrong = [(source.removeprefix(">>ja<< "), target) for source, target in pairs]
-    report = check(tmp_path, {"train": wrong}, **nothing)
+    report = check(tmp_path, {"train": wrong}, **NO_HELD_OUT)
     assert "other_script" in {finding.kind for finding in report.findings}
 
 

@@ -53,8 +53,17 @@ def test_trees_are_not_cleaned() -> None:
     trees = dataclasses.replace(DATA, source="treebank")
     found = [finding("duplicates")]
     assert cleaning_remedies.add_cleaning_remedies(found, trees) == (found, [])
-    kept = [dataclasses.replace(finding("length_ratio"), is_cleanable=False)]
-    assert cleaning_remedies.add_cleaning_remedies(kept, DATA) == (kept, [])
+
+
+def test_no_limit_of_ratios_is_named_where_good_pairs_are_beyond_it() -> None:
+    on = dataclasses.replace(DATA, clean_max_ratio=2.5)
+    found = [finding("length_ratio"), finding("empty")]
+    for data in (DATA, on):
+        [first, second], notes = cleaning_remedies.add_cleaning_remedies(
+            found, data, usual_ratio=1.6
+        )
+        assert first == found[0] and not notes
+        assert second.remedies[0] == "--config.data.clean_empty=True"
 
 
 @pytest.mark.parametrize(

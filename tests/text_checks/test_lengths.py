@@ -72,14 +72,22 @@ def test_pairs_of_odd_lengths_are_found() -> None:
     [finding] = lengths.find_odd_ratios(texts.blocks(pairs), split="train")
     assert finding.share == 0.05 and finding.severity == "minor"
     assert all(e.number in range(11, 16) for e in finding.examples)
-    assert finding.is_cleanable
+    assert finding.message.startswith("5.0% of the pairs have one side that is over 3")
+    [finding] = lengths.find_odd_ratios(texts.blocks(pairs), split="train", locale="de")
+    assert finding.message.startswith(
+        "5.0% of the pairs whose target is in de have one"
+    )
     # A language may be shorter throughout.
-    third = [(s, t if t == "Anna." else t[: len(s) // 3]) for s, t in pairs]
-    odd = [(source, target * 6) for source, target in third[:4]]
-    [finding] = lengths.find_odd_ratios(texts.blocks([*odd, *third[4:]]), split="train")
-    assert not finding.is_cleanable
     shorter = [(pair[0], pair[1][:6]) for pair in pairs]
     assert lengths.find_odd_ratios(texts.blocks(shorter), split="train") == []
+
+
+def test_the_usual_ratio_is_that_of_the_longer_side() -> None:
+    pairs = [("four", "eighty-eight"), ("a", "b" * 100), ("", "x"), ("ab", "abcdef")]
+    assert lengths.usual_ratio(texts.blocks(pairs)) == pytest.approx(3)
+    swapped = [(target, source) for source, target in pairs]
+    assert lengths.usual_ratio(texts.blocks(swapped)) == pytest.approx(3)
+    assert lengths.usual_ratio(texts.blocks([("", "x")])) == 1.0
 
 
 def test_a_source_that_is_only_a_tag_is_empty() -> None:

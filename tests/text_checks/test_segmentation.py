@@ -62,8 +62,8 @@ def test_a_side_that_is_cut_into_small_pieces_is_found() -> None:
     [finding] = find(dataclasses.replace(DATA, vocabulary="some.model"))
     assert finding.remedies[-1].startswith("--config.data.vocabulary=")
     # A language without spaces has no words to count.
-    chinese = dataclasses.replace(DATA, target_locale="zh")
-    assert not find(chinese)
+    for locale in ("zh", "de,zh"):
+        assert not find(dataclasses.replace(DATA, target_locale=locale))
 
 
 @pytest.mark.parametrize("length", [16, 100])

@@ -188,11 +188,12 @@ def forms(blocks: Sequence[Block]) -> list[Forms]:
         lines = [pair[side] for _, pair in numbered(blocks)]
         lines = [line for line in lines if any(map(str.isalpha, line))]
         total = max(1, len(lines))
-        # Text without case has letters of other scripts, too: names, acronyms.
+        # Text without case has letters of other scripts, too: names, acronyms. Georgian
+        # has capitals, but begins neither names nor sentences with them.
         letters = [
             letter for line in lines[:1000] for letter in line if letter.isalpha()
         ]
-        has_case = 2 * sum(a.lower() != a.upper() for a in letters) > len(letters)
+        has_case = 2 * sum(a.lower() != a.title() for a in letters) > len(letters)
         capitals = sum(line != line.lower() for line in lines) / total
         result.append(
             Forms(

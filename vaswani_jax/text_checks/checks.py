@@ -106,7 +106,11 @@ def check_data(
         result += text_check.find_all(profiles)
     result += _find_unlike_forms(text_checks)
     result, cleaning_notes = cleaning_remedies.add_cleaning_remedies(
-        [*texts.findings, *result], settings.data
+        [*texts.findings, *result],
+        settings.data,
+        usual_ratio=max(
+            check.usual_ratio for check in text_checks if check.text.split == "train"
+        ),
     )
     result = locations.add_locations(result, texts.all)
     result.sort(key=lambda finding: _RANKS[finding.severity])
@@ -121,6 +125,7 @@ class _TextCheck:
         text: The text.
         blocks: Its sample.
         forms: Those of source and target, if they are in a language.
+        usual_ratio: The largest `lengths.usual_ratio` of its target languages.
         measures: What was counted.
     """
 
@@ -128,6 +133,7 @@ class _TextCheck:
         self.text, self._data = text, data
         self.blocks: list[Block] = []
         self.forms: list[characters.Forms] = []
+        self.usual_ratio = 1.0
         self.measures: dict[str, Any] = {}
         self._findings: list[Finding] = []
 
@@ -286,8 +292,12 @@ class _TextCheck:
         if split == "train":
             result += characters.find_form(self.forms, data=self._data)
         seen_languages: list[side_languages.Languages | None] = [None, None]
-        for locales, blocks in self.by_locales().items():
-            result += lengths.find_odd_ratios(blocks, split=split)
+        by_locales = self.by_locales()
+        for locales, blocks in by_locales.items():
+            self.usual_ratio = max(self.usual_ratio, lengths.usual_ratio(blocks))
+            result += lengths.find_odd_ratios(
+                blocks, split=split, locale=locales[1] if len(by_locales) > 1 else ""
+            )
             in_scripts = sides.find_scripts(blocks, locales, split=split)
             result += in_scripts
             seen_languages = side_languages.languages(blocks, locales)
@@ -295,7 +305,7 @@ class _TextCheck:
                 result += side_languages.find_languages(
                     seen_languages, locales, split=split
                 )
-        if len(self.by_locales()) == 1:
+        if len(by_locales) == 1:
             measures["languages"] = {
                 name: languages_of_side.shares if languages_of_side else {}
                 for name, languages_of_side in zip(

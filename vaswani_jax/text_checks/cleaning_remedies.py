@@ -22,10 +22,16 @@ SETTINGS: dict[str, tuple[str, Any]] = {
 }
 # Cleaning is no remedy where it would leave out most of a text.
 MAX_SHARE = 0.5
+# `clean_max_ratio` counts from sides of equal length: in text whose sides usually
+# differ more than this, it leaves out good pairs.
+MAX_USUAL_RATIO = 1.5
 
 
 def add_cleaning_remedies(
-    all_findings: Sequence[Finding], data: config.DataConfig
+    all_findings: Sequence[Finding],
+    data: config.DataConfig,
+    *,
+    usual_ratio: float = 1.0,
 ) -> tuple[list[Finding], list[str]]:
     """Name the settings that leave out what a finding is about, unless they are on.
 
@@ -35,6 +41,7 @@ def add_cleaning_remedies(
     Args:
         all_findings: The findings of all checks.
         data: Has the cleaning settings.
+        usual_ratio: The largest `lengths.usual_ratio` of the training text.
 
     Returns:
         The findings, without those whose setting is on, and a note for each of these.
@@ -42,8 +49,8 @@ def add_cleaning_remedies(
     remaining, notes = [], []
     for finding in all_findings:
         setting, value = SETTINGS.get(finding.kind, ("", None))
-        # Trees are never cleaned.
-        if data.source == "treebank" or not finding.is_cleanable:
+        is_unfit = setting == "clean_max_ratio" and usual_ratio > MAX_USUAL_RATIO
+        if data.source == "treebank" or is_unfit:  # trees are never cleaned
             setting = ""
         is_cleaned = finding.split == "train" and finding.share < MAX_SHARE
         if not setting or not is_cleaned:

@@ -63,8 +63,6 @@ class Finding:
         lines: First and last line of the parts that it concerns, from 1.
         locations: Files and lines of these parts, if the text has several files.
         examples: Some of the lines or pairs.
-        is_cleanable: False if the cleaning setting of its kind would leave out good
-            lines of this text, too.
     """
 
     kind: str
@@ -77,7 +75,6 @@ class Finding:
     lines: Sequence[tuple[int, int]] = ()
     locations: Sequence[str] = ()
     examples: Sequence[Example] = ()
-    is_cleanable: bool = True
 
 
 def severity_of(share: float, *, minor: float, serious: float) -> Severity | None:

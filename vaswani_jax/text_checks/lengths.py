@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,8 +15,6 @@ from vaswani_jax.text_checks.sample import Block, Pair, numbered
 # A pair's ratio of lengths is odd if it differs from the text's by this factor, and one
 # side has at least this many characters.
 ODD_RATIO = 3.0
-# Text whose sides differ more has good pairs beyond the limit of the raw-text recipe.
-MAX_CLEANABLE_RATIO = 1.5
 MIN_ODD_LENGTH = 30
 EMPTY = {"minor": 0.005, "serious": 0.2}
 TOO_LONG = {"minor": 0.01, "serious": 0.2}
@@ -166,18 +163,44 @@ def too_long(
     )
 
 
-def find_odd_ratios(blocks: Sequence[Block], *, split: str) -> list[Finding]:
+def usual_ratio(blocks: Sequence[Block]) -> float:
+    """Return how many times the longer side of a usual pair is the shorter one.
+
+    Lengths are in characters; the ratio is 1.0 if no pair has two sides with text.
+    """
+    lengths = _lengths([pair for _, pair in numbered(blocks) if all(pair)])
+    return float(np.exp(abs(np.median(_log_ratios(lengths))))) if len(lengths) else 1.0
+
+
+def _lengths(pairs: Sequence[Pair]) -> np.ndarray:
+    """Return the characters of source and target, (number of pairs, 2)."""
+    lengths = [[len(source), len(target)] for source, target in pairs]
+    return np.array(lengths, np.int64).reshape(-1, 2)
+
+
+def _log_ratios(lengths: np.ndarray) -> np.ndarray:
+    """Return the logarithm of how many times each target is its source."""
+    return np.log(lengths[:, 1] / lengths[:, 0])
+
+
+def find_odd_ratios(
+    blocks: Sequence[Block], *, split: str, locale: str = ""
+) -> list[Finding]:
     """Return a finding if many pairs have sides of very different lengths.
 
     They are compared with the usual ratio of the text, in characters.
+
+    Args:
+        blocks: Pairs of one target language.
+        split: The text.
+        locale: The target language, if the text has several.
     """
     pairs = [(number, pair) for number, pair in numbered(blocks) if all(pair)]
     if not pairs:
         return []
-    lengths = np.array([[len(source), len(target)] for _, (source, target) in pairs])
-    logs = np.log(lengths[:, 1] / lengths[:, 0])
-    usual = float(np.median(logs))
-    logs -= usual
+    lengths = _lengths([pair for _, pair in pairs])
+    logs = _log_ratios(lengths)
+    logs -= np.median(logs)
     is_odd = (abs(logs) > np.log(ODD_RATIO)) & (lengths.max(1) >= MIN_ODD_LENGTH)
     share = float(is_odd.mean())
     severity = findings.severity_of(share, **ODD)
@@ -191,13 +214,13 @@ def find_odd_ratios(blocks: Sequence[Block], *, split: str) -> list[Finding]:
             severity=severity,
             split=split,
             message=(
-                f"{findings.percent(share)} of the pairs have one side that is over "
-                f"{ODD_RATIO:.0f} times longer than the other side suggests"
+                f"{findings.percent(share)} of the pairs "
+                + (f"whose target is in {locale} " if locale else "")
+                + f"have one side that is over {ODD_RATIO:.0f} times longer than the "
+                "other side suggests"
             ),
             share=share,
             remedies=["leave these lines out of both files, or align them again"],
             examples=[findings.pair_example(n, *pair) for n, pair in odd],
-            # `data.clean_max_ratio` counts from sides of equal length.
-            is_cleanable=abs(usual) <= math.log(MAX_CLEANABLE_RATIO),
         )
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vaswani_jax.core import config, locales, types
+from vaswani_jax.core import config, languages, locales, types
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.text_checks import findings, lengths
 from vaswani_jax.text_checks.findings import Finding
@@ -141,10 +141,8 @@ def _find_bad_fit(
     sides: Sequence[Segmentation], *, data: config.DataConfig, split: str
 ) -> list[Finding]:
     """Return a finding if one side's words have far more subwords."""
-    target_locale = data.target_locale.split(",")[0]
-    if not (
-        locales.has_spaces(data.source_locale) and locales.has_spaces(target_locale)
-    ):
+    all_locales = [data.source_locale, *languages.target_locales(data)]
+    if not all(map(locales.has_spaces, all_locales)):
         return []
     numbers = [side.tokens_per_word for side in sides]
     worse = int(numbers[1] > numbers[0])
