@@ -83,14 +83,14 @@ def main() -> None:
     figures.draw_table1(costs).savefig(output / "table1.png")
     figures.draw_learning_rates().savefig(output / "learning_rate.png")
     figures.draw_positions().savefig(output / "positions.png")
-    shown_run = _open_run(runs)
+    shown_run, heads, failures = _read_heads(runs)
     model = model_figures.choose(shown_run, base=rows["base"])
     _draw_model(model, output)
-    heads = None
-    if shown_run is not None:
-        heads = attention_figures.read_heads(shown_run)
+    if heads is not None:
         _draw_heads(heads, output)
-    judgements = claims.judge(claims.Evidence(systems, rows, small, runs, costs, heads))
+    judgements = claims.judge(
+        claims.Evidence(systems, rows, small, runs, costs, heads, failures)
+    )
     sections = {
         "What the paper claims": claims.format_table(judgements),
         "Table 1: what layers cost": (
@@ -190,21 +190,28 @@ def _draw_model(model: model_figures.Model, output: pathlib.Path) -> None:
         canvas.save(figure, output / f"figure{number}.png")
 
 
-def _open_run(
+def _read_heads(
     runs: list[scored_runs.ScoredRun],
-) -> attention_figures.ShownRun | None:
-    """Return the run that the figures show with its model, if there is one."""
-    run = attention_figures.find_run(runs)
-    if run is None:
-        return None
-    logger.info(f"the figures are of {run.workdir}")
-    try:
-        translator = api.load(run.workdir)
-    except (ValueError, OSError) as error:
-        logger.info(f"left out: {run.workdir}: {error}")
-        return None
-    compilation_cache.enable()
-    return attention_figures.ShownRun(run, translator)
+) -> tuple[
+    attention_figures.ShownRun | None, attention_figures.Heads | None, list[str]
+]:
+    """Return the run that the figures show and its heads, if there is one.
+
+    The last value is why runs of a better choice could not be read.
+    """
+    failures = []
+    for run in attention_figures.find_runs(runs):
+        try:
+            shown = attention_figures.ShownRun(run, api.load(run.workdir))
+            compilation_cache.enable()
+            heads = attention_figures.read_heads(shown)
+        except (ValueError, OSError) as error:
+            failures.append(f"{run.workdir}: {error}")
+            logger.info(f"left out: {failures[-1]}")
+        else:
+            logger.info(f"the figures are of {run.workdir}")
+            return shown, heads, failures
+    return None, None, failures
 
 
 def _draw_heads(heads: attention_figures.Heads, output: pathlib.Path) -> None:

@@ -38,7 +38,8 @@ def layers(*changes: tuple[int, int, str, str, float]) -> dict[int, Layer]:
                 row = weights[head - 1, tokens.index(query)]
                 row[:] = (1 - weight) / (S - 1)
                 row[tokens.index(key)] = weight
-        result[number] = Layer(tokens, weights, number=5, depth=6)
+        uniform = np.full(S, 1 / S)
+        result[number] = Layer(tokens, weights, uniform, number=5, depth=6)
     return result
 
 
@@ -96,6 +97,24 @@ def test_without_a_run_nothing_is_judged():
     text = attention_figures.format_figures(judged)
     assert "not run" in text and attention_figures.TRAINING in text
     assert "![" not in text
+
+
+def test_a_word_of_many_subwords_has_their_part_of_uniform_attention(run):
+    words = attention_layer.SPIRIT.replace("difficult", "dif ▁fi ▁cu ▁lt")
+    subwords = (*f"▁{words.replace(' ', ' ▁')}".replace("▁▁", "").split(), "</s>")
+    S = len(subwords)
+    weights = np.full((6, H, S, S), 1 / S)
+    attention = Attention(subwords, ("<s>",), ("</s>",), weights, weights, weights)
+    layer = attention_layer.read_layer(attention, 4, by_word=True)
+    assert layer.tokens == TOKENS[3]
+    claim, *_ = attention_figures.judge(Heads(run, layers() | {3: layer}))
+    assert claim.verdict == "does not hold"
+    assert set(claim.figures.values()) == {pytest.approx(5 / S)}
+
+
+def test_runs_that_cannot_be_read_are_named():
+    for claim in attention_figures.judge(None, failures=["runs/a: no data"]):
+        assert claim.because == "no run can be read: runs/a: no data"
 
 
 def test_uniform_heads_show_nothing(run):
@@ -160,7 +179,7 @@ def test_figures_stand_beside_their_verdicts(run):
 
 
 def test_the_best_run_of_six_layers_that_reads_english_is_shown(tmp_path):
-    find = attention_figures.find_run
+    find = attention_figures.find_runs
     leave(tmp_path / "no_average", ROWS["base"], bleu=40.0)
     leave_heads(tmp_path / "two_layers", ROWS["C1"], bleu=40.0)
     german = translating(source_locale="de", target_locale="en")
@@ -171,15 +190,16 @@ def test_the_best_run_of_six_layers_that_reads_english_is_shown(tmp_path):
     leave_heads(tmp_path / "tested", ROWS["base"], split="test", bleu=40.0)
     leave_parser(tmp_path / "trees", parsing_settings())
     (tmp_path / "trees/averaged").mkdir()
-    assert find(read(tmp_path)) is None
+    assert find(read(tmp_path)) == []
     leave_heads(tmp_path / "worse", ROWS["base"], bleu=20.0)
     leave_heads(tmp_path / "better", ROWS["base"], bleu=30.0)
     leave_heads(tmp_path / "unfinished", ROWS["base"], bleu=35.0, step=7)
     chrf = {"name": "chrf", "value": 60.0}
     leave_heads(tmp_path / "without_bleu", ROWS["base"], scores=[chrf])
-    assert find(read(tmp_path)).workdir.name == "better"
+    shown = [run.workdir.name for run in find(read(tmp_path))]
+    assert shown == ["better", "worse", "without_bleu", "unfinished"]
     leave_heads(tmp_path / "newer", ROWS["base"], bleu=30.0)
     for name, time in (("better", 1e9), ("newer", 2e9)):
         [file] = (tmp_path / name / "evaluations").iterdir()
         os.utime(file, (time, time))
-    assert find(read(tmp_path)).workdir.name == "newer"
+    assert find(read(tmp_path))[0].workdir.name == "newer"

@@ -34,6 +34,7 @@ def test_words_sum_what_is_looked_at_and_average_what_looks() -> None:
         expected = np.mean([sum(row[key] for key in PARTS[key]) for row in rows])
         np.testing.assert_allclose(shown.weights[head, query, key], expected)
     np.testing.assert_allclose(shown.weights.sum(axis=-1), 1)
+    np.testing.assert_allclose(shown.uniform, [len(part) / 10 for part in PARTS])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,8 @@ def test_the_sharpest_heads_look_at_another_word() -> None:
     weights[1, 0] = 0.1, 0.2, 0.7  # at the end mark
     weights[2, 0] = 0.3, 0.6, 0.1
     weights[3, 0] = 0.2, 0.5, 0.3
-    layer = Layer(("a", "b", "</s>"), weights, number=1, depth=1)
+    uniform = np.full(3, 1 / 3)
+    layer = Layer(("a", "b", "</s>"), weights, uniform, number=1, depth=1)
     assert attention_layer.sharpest_heads(layer, 0) == (3, 4)
     np.testing.assert_allclose(
         attention_layer.largest_weights(layer, 0), [0.0, 0.2, 0.6, 0.5]
@@ -72,7 +74,8 @@ def test_the_heads_that_differ_most_look_at_different_words() -> None:
     # The second rests on the end mark, which does not count.
     heads = np.stack([look(1, 2, 2, 3), look(3, 3, 3, 3), look(1, 2, 0, 3)])
     heads = np.concatenate([heads, look(0, 0, 0, 3)[None]])
-    layer = Layer(("a", "b", "c", "</s>"), heads, number=1, depth=1)
+    uniform = np.full(4, 1 / 4)
+    layer = Layer(("a", "b", "c", "</s>"), heads, uniform, number=1, depth=1)
     distances = attention_layer.differences(layer)
     np.testing.assert_allclose(distances[0], [0, 1 / 2, 1 / 3, 1])
     np.testing.assert_allclose(distances, distances.T)

@@ -4,12 +4,15 @@ import json
 import pathlib
 import sys
 import types
+from unittest import mock
 
 import pytest
 
-from tests.paper.workdirs import ROWS, leave
+from tests.paper.workdirs import ROWS, leave, read
 from tests.programs import runs
 from vaswani_jax import report
+from vaswani_jax.inference.translator import Translator
+from vaswani_jax.paper import attention_figures
 
 
 def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> None:
@@ -42,6 +45,33 @@ def test_report_prints_and_draws_the_papers_tables(tmp_path: pathlib.Path) -> No
         assert f"({name}.png)" in shown
         drawn = (tmp_path / "report" / f"{name}.png").read_bytes()
         assert drawn.startswith(b"\x89PNG") and len(drawn) > 5000
+
+
+def test_the_figures_show_the_best_run_that_can_be_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("damaged", "refuses", "whole", "worse")):
+        leave(tmp_path / name, ROWS["base"], bleu=30.0 - number)
+        (tmp_path / name / "averaged").mkdir()
+
+    def load(workdir: pathlib.Path) -> mock.Mock:
+        if workdir.name == "damaged":
+            raise OSError("no data")
+        return mock.Mock(spec=Translator)
+
+    def read_heads(shown: attention_figures.ShownRun) -> attention_figures.Heads:
+        if shown.run.workdir.name == "refuses":
+            raise ValueError("too long")
+        return attention_figures.Heads(shown.run, {})
+
+    monkeypatch.setattr(report.api, "load", load)
+    monkeypatch.setattr(attention_figures, "read_heads", read_heads)
+    shown, heads, failures = report._read_heads(read(tmp_path))
+    assert shown and heads
+    assert shown.run.workdir == heads.run.workdir == tmp_path / "whole"
+    reasons = [f"{tmp_path}/damaged: no data", f"{tmp_path}/refuses: too long"]
+    assert failures == reasons
+    assert report._read_heads(read(tmp_path)[:2]) == (None, None, reasons)
 
 
 def test_a_run_that_is_named_twice_counts_once(

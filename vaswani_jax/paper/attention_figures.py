@@ -26,7 +26,7 @@ SHOWN = {
 # Where the paper's heads look from "making" and from "its".
 COMPLEMENT = ("more", "difficult")
 ANTECEDENTS = ("Law", "application")
-# Times the weight of a head that looks at all tokens alike.
+# Times the weight of a head that looks at all subwords alike.
 CLEARLY_MORE = 2.0
 SHARP = 0.5  # the least weight of a head that looks sharply
 DIFFERENT = 0.5  # the least distance of heads that do different tasks, at most 1
@@ -65,22 +65,21 @@ class Heads:
     layers: Mapping[int, Layer]
 
 
-def find_run(runs: Sequence[ScoredRun]) -> ScoredRun | None:
-    """Return the run whose heads are shown, if there is one.
+def find_runs(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
+    """Return the runs whose heads can be shown, the first choice first.
 
-    It has an encoder of six layers with several heads, reads English sentences, and
-    still has its averaged checkpoint. Of several, one without a flaw comes first, then
-    one with BLEU, then the best score on its validation set, then the newest.
+    They have an encoder of six layers with several heads, read English sentences, and
+    still have their averaged checkpoint. One without a flaw comes first, then one with
+    BLEU, then the best score on its validation set, then the newest.
     """
-    candidates = [run for run in runs if _is_shown(run)]
-    return max(
-        candidates,
+    return sorted(
+        filter(_may_be_shown, runs),
         key=lambda run: (not run.flaw, run.has_bleu, run.score, run.time),
-        default=None,
+        reverse=True,
     )
 
 
-def _is_shown(run: ScoredRun) -> bool:
+def _may_be_shown(run: ScoredRun) -> bool:
     settings = run.settings
     depth = settings.get("model.num_encoder_layers") or settings["model.num_layers"]
     return (
@@ -97,7 +96,7 @@ def read_heads(shown: ShownRun) -> Heads:
     """Return the heads of a run over the paper's sentences, in the last layer but one.
 
     Args:
-        shown: The run of `find_run`.
+        shown: One of `find_runs`.
     """
     layers, translator = {}, shown.translator
     for number in NUMBERS:
@@ -108,17 +107,20 @@ def read_heads(shown: ShownRun) -> Heads:
     return Heads(shown.run, layers)
 
 
-def judge(heads: Heads | None) -> list[Claim]:
+def judge(heads: Heads | None, *, failures: Sequence[str] = ()) -> list[Claim]:
     """Return the verdict on each figure, from the weights of a run's heads.
 
     Args:
-        heads: Those of the run of `find_run`; None without one.
+        heads: Those of one of `find_runs`; None without one.
+        failures: Why runs that were chosen before it could not be read.
     """
     if heads is None:
         because = (
             "no run has six encoder layers and reads English: train one by "
             f"`{TRAINING}`"
         )
+        if failures:
+            because = f"no run can be read: {'; '.join(failures)}"
         return [
             Claim(
                 **_words(number),
@@ -163,7 +165,7 @@ def _judge_figure3(layer: Layer) -> Judgement:
     verb = attention_layer.find_token(layer, word)
     complement = [attention_layer.find_token(layer, text) for text in COMPLEMENT]
     shares = layer.weights[:, verb, complement].sum(axis=-1)
-    chance = len(complement) / len(layer.tokens)
+    chance = float(layer.uniform[complement].sum())
     most = int(shares.argmax())
     num_clear, H = int((shares >= CLEARLY_MORE * chance).sum()), len(shares)
     because = (

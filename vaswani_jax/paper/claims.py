@@ -47,6 +47,7 @@ class Evidence:
         runs: Scored runs.
         costs: Table 1, counted and timed.
         heads: What figures 3 to 5 show; None without a run that has it.
+        head_failures: Why runs that might have it could not be read.
     """
 
     systems: Mapping[SystemName, config.Config]
@@ -55,6 +56,7 @@ class Evidence:
     runs: Sequence[ScoredRun]
     costs: Costs
     heads: attention_figures.Heads | None = None
+    head_failures: Sequence[str] = ()
 
 
 def judge(evidence: Evidence) -> list[Claim]:
@@ -66,7 +68,7 @@ def judge(evidence: Evidence) -> list[Claim]:
         _smoothed_accuracy(evidence),
         *_parsing(evidence.runs),
         *_not_run(),
-        *attention_figures.judge(evidence.heads),
+        *attention_figures.judge(evidence.heads, failures=evidence.head_failures),
     ]
     return sorted(claims, key=lambda claim: SECTIONS.index(claim.section))
 
@@ -251,7 +253,7 @@ def _conclude(
 ) -> Claim:
     [figure] = conclusion.figures
     variations = small_table3.variations(run_by_row)
-    noise = small_table3.measure_noise(seeds)
+    noise = small_table3.measure_noise(seeds, base=run_by_row["base"])
     comparisons = small_table3.compare(conclusion, variations, noise)
     name = "BLEU" if figure == "bleu" else figure
     text = conclusion.text

@@ -34,12 +34,15 @@ class Layer:
     Attributes:
         tokens: Words or subwords, then the end mark.
         weights: How much each token looks at each, by head. Rows sum to 1.
+        uniform: The weight that uniform attention gives each: that to a word grows with
+            the number of its subwords.
         number: The layer's, from 1.
         depth: How many layers the encoder has.
     """
 
     tokens: tuple[str, ...]
     weights: Float[np.ndarray, "H S S"]
+    uniform: Float[np.ndarray, "S"]
     number: int
     depth: int
 
@@ -61,13 +64,15 @@ def read_layer(attention: Attention, layer: int, *, by_word: bool) -> Layer:
         by_word: Whether tokens are words.
     """
     weights, tokens = np.asarray(attention.encoder[layer]), attention.source
+    uniform = np.full(len(tokens), 1 / len(tokens))
     if by_word:
         numbers = np.array(number_words(attention.source))
         tokens = spell_words(attention.source)
         is_part = numbers == np.arange(len(tokens))[:, None]
         share = is_part / is_part.sum(axis=1, keepdims=True)
-        weights = share @ weights @ is_part.T
-    return Layer(tokens, weights, number=layer + 1, depth=len(attention.encoder))
+        weights, uniform = share @ weights @ is_part.T, is_part @ uniform
+    depth = len(attention.encoder)
+    return Layer(tokens, weights, uniform, number=layer + 1, depth=depth)
 
 
 def has_words(data: config.DataConfig) -> bool:
