@@ -95,6 +95,41 @@ def test_scores_of_other_texts_are_not_the_paper_s(tmp_path):
     assert ([run.record["split"] for run in runs], unreadable) == (["valid"], [])
 
 
+def test_a_comparable_run_of_a_row_is_preferred_to_a_newer_one(tmp_path):
+    leave(tmp_path / "base", ROWS["base"])
+    for time, (name, vocabulary) in enumerate((("alike", {}), ("unlike", "4567"))):
+        changes = {"vocabulary": vocabulary} if vocabulary else {}
+        leave(tmp_path / name, ROWS["A1"], **changes)
+        [path] = (tmp_path / name / "evaluations").iterdir()
+        os.utime(path, (2e9 + time, 2e9 + time))
+    run = scored_runs.find_rows(read(tmp_path), ROWS)["A1"]
+    assert (run.workdir.name, run.flaw) == ("alike", "")
+
+
+def test_a_run_that_begins_again_has_no_flaw_of_its_past(tmp_path):
+    changed = {"key": "model.dropout_rate", "was": 0.1, "now": 0.3}
+    past = {"init_from": "runs/x", "changes": [changed], "step": 0}
+    past["environment"] = {"revision": "abc"}
+    own = {"init_from": None, "changes": [], "step": 0}
+    own["environment"] = {"revision": "def"}
+    for name, starts in (("again", [past, own]), ("past", [past, own | {"step": 9}])):
+        leave(tmp_path / name, ROWS["base"], starts=starts)
+    again, continued = read(tmp_path)
+    assert (again.flaw, again.revisions) == ("", ("def",))
+    assert continued.flaw == "started from runs/x"
+    assert continued.revisions == ("abc", "def")
+
+
+@pytest.mark.parametrize("other", ["paper_bleu[de]", "chrf[de]"])
+def test_a_mean_with_chrf_is_no_bleu(tmp_path, other):
+    signature = f"mean|of:paper_bleu[fr],{other}"
+    scores = [{"name": "mean", "value": 30.0, "signature": signature}]
+    data = dataclasses.asdict(ROWS["base"].data) | {"target_locale": "de,fr"}
+    leave(tmp_path / "several", ROWS["base"], data=data, scores=scores)
+    [run] = read(tmp_path)
+    assert run.has_bleu == ("chrf" not in other)
+
+
 def test_a_run_of_several_target_languages_is_read_by_their_mean(tmp_path):
     scores = [{"name": "mean", "value": 30.0}, {"name": "paper_bleu[de]", "value": 7}]
     data = dataclasses.asdict(ROWS["base"].data) | {"target_locale": "de,fr"}
@@ -288,11 +323,15 @@ def test_another_text_or_vocabulary_is_no_other_seed(tmp_path, changed):
     leave(tmp_path / "base", SMALL["base"], bleu=30.0, perplexity=8.0)
     for seed, changes in ((2, {}), (3, {changed: "4567"})):
         settings = dataclasses.replace(SMALL["base"], seed=seed)
-        leave(tmp_path / str(seed), settings, bleu=40.0 + seed, **changes)
+        values = {"bleu": 40.0 + seed, "perplexity": 5.0}
+        leave(tmp_path / str(seed), settings, **values, **changes)
     runs = read(tmp_path)
     found = scored_runs.find_seeds(runs, SMALL["base"], split="valid")
     assert {seed: run.bleu for seed, run in found.items()} == {1: 30.0, 2: 42.0}
-    assert small_table3.measure_noise(found)["bleu"] == 12.0
+    noise = small_table3.measure_noise(found, base=found[1])
+    assert noise["bleu"] == 12.0
+    # The change from 8 to another seed's 5, as a share of the base model's 8.
+    assert noise["perplexity"] == pytest.approx(3 / 8)
     assert scored_runs.find_seeds(runs, ROWS["base"], split="valid") == {}
 
 

@@ -10,6 +10,12 @@ from typing import Any, NamedTuple
 
 from vaswani_jax.core import config, locales, seeds
 
+# What must be equal in runs whose scores are compared, and what it means if not.
+COMPARED = {
+    "references": "scored on another text than",
+    "vocabulary": "of another vocabulary than",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class ScoredRun:
@@ -95,7 +101,14 @@ class ScoredRun:
 
     @property
     def has_bleu(self) -> bool:
-        """True if `score` is BLEU."""
+        """True if `score` is BLEU, or a mean of BLEU alone."""
+        if self.metric == "mean":
+            [signature] = [
+                score.get("signature", "")
+                for score in self.record["scores"]
+                if score["name"] == "mean"
+            ]
+            return "chrf" not in signature
         return not self.is_parsing and not self.metric.startswith("chrf")
 
     @property
@@ -131,7 +144,7 @@ class ScoredRun:
             if not averaged:
                 return f"a single checkpoint, not the average of {last}"
             return f"the average of the checkpoints {averaged}, not of {last}"
-        for start in self.starts:
+        for start in self._own_starts:
             if start["init_from"]:
                 return f"started from {start['init_from']}"
             for change in start["changes"]:
@@ -145,11 +158,17 @@ class ScoredRun:
         return ""
 
     @property
+    def _own_starts(self) -> Sequence[Mapping[str, Any]]:
+        """The starts since the last from step 0: a run that begins again is another."""
+        begins = [n for n, start in enumerate(self.starts) if start.get("step") == 0]
+        return self.starts[begins[-1] if begins else 0 :]
+
+    @property
     def revisions(self) -> tuple[str, ...]:
         """The revisions of the code that recorded its starts, where they are known."""
         revisions = {
             str(start.get("environment", {}).get("revision", "unknown"))
-            for start in self.starts
+            for start in self._own_starts
         }
         return tuple(sorted(revisions - {"unknown"}))
 
@@ -236,26 +255,30 @@ def find_rows(
 ) -> dict[str, ScoredRun | None]:
     """Find each row of table 3, scored on the validation set.
 
-    Marks a run as incomparable if its text or vocabulary is not the base model's: its
-    perplexity is per different subwords.
+    Prefers runs with the text and the vocabulary of the base model. Another run is
+    marked as incomparable: its perplexity is per different subwords.
 
     Args:
         runs: The runs to search.
         rows: The settings of each row, "base" among them.
     """
-    run_by_row = {
-        row: find_run(runs, settings, split="valid") for row, settings in rows.items()
-    }
-    if base := run_by_row["base"]:
-        for row, run in run_by_row.items():
-            for key, reason in (
-                ("references", "scored on another text than"),
-                ("vocabulary", "of another vocabulary than"),
-            ):
-                if run and run.record[key] != base.record[key]:
-                    reason = f"{reason} {base.workdir}"
-                    run_by_row[row] = dataclasses.replace(run, incomparable=reason)
+    base = find_run(runs, rows["base"], split="valid")
+    alike = [run for run in runs if base and _is_comparable(run, base)]
+    run_by_row: dict[str, ScoredRun | None] = {}
+    for row, settings in rows.items():
+        run = find_run(alike, settings, split="valid") or find_run(
+            runs, settings, split="valid"
+        )
+        for key, reason in COMPARED.items():
+            if run and base and run.record[key] != base.record[key]:
+                reason = f"{reason} {base.workdir}"
+                run = dataclasses.replace(run, incomparable=reason)
+        run_by_row[row] = run
     return run_by_row
+
+
+def _is_comparable(run: ScoredRun, base: ScoredRun) -> bool:
+    return all(run.record[key] == base.record[key] for key in COMPARED)
 
 
 def find_run(
@@ -293,11 +316,10 @@ def find_seeds(
     base = find_run(runs, settings, split=split)
     if base is None:
         return {}
-    keys = ("references", "vocabulary")
     candidates = [
         run
         for run in _with_settings(runs, settings, split=split)
-        if all(run.record[key] == base.record[key] for key in keys)
+        if _is_comparable(run, base)
     ]
     by_time = sorted(filter(complete, candidates), key=lambda run: run.time)
     newest = {int(run.settings["seed"]): run for run in by_time}

@@ -45,7 +45,7 @@ def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -
     run_by_row = scored_runs.find_rows(runs, rows)
     measurements = variations(run_by_row)
     seeds = scored_runs.find_seeds(runs, rows["base"], split="valid")
-    noise = measure_noise(seeds)
+    noise = measure_noise(seeds, base=run_by_row["base"])
     lines = []
     for row, settings in rows.items():
         run = run_by_row[row]
@@ -84,19 +84,25 @@ def variations(run_by_row: Mapping[str, ScoredRun | None]) -> dict[str, Variatio
     }
 
 
-def measure_noise(seeds: Mapping[int, ScoredRun]) -> dict[str, float]:
+def measure_noise(
+    seeds: Mapping[int, ScoredRun], *, base: ScoredRun | None
+) -> dict[str, float]:
     """Return the largest difference between two seeds of the base model.
 
-    A change of ours up to it counts as none. By figure, perplexity's as a share of the
-    base model's; `CHOSEN_NOISE` for a single seed.
+    A change of ours up to it counts as none. `CHOSEN_NOISE` for a single seed.
+
+    Args:
+        seeds: The runs of the base model, by their seeds.
+        base: The run of the base model's row; perplexity's difference is a share of its
+            perplexity, as changes are.
     """
-    if len(seeds) < 2:
+    if len(seeds) < 2 or base is None:
         return dict(CHOSEN_NOISE)
     bleu = [run.bleu for run in seeds.values()]
     perplexity = [run.perplexity for run in seeds.values()]
     return {
         "bleu": max(bleu) - min(bleu),
-        "perplexity": (max(perplexity) - min(perplexity)) / min(perplexity),
+        "perplexity": (max(perplexity) - min(perplexity)) / base.perplexity,
     }
 
 
