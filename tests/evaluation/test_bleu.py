@@ -348,6 +348,7 @@ def test_the_words_of_japanese_are_mecabs(monkeypatch):
             ["안녕하세요 여러분"],
             "has tok:13a; other publications have tok:ko-mecab",
         ),
+        ({"target_locale": "ja_Latn"}, ["konnichi wa"], ""),
     ],
 )
 def test_a_user_reads_what_bleu_counts(caplog, overrides, references, message):

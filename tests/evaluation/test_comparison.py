@@ -190,6 +190,22 @@ def test_a_wrong_seed_is_refused_with_the_options(
         comparison.choose_scores(compared.TEXT, metrics=[], test=test, has_seeds=False)
 
 
+def test_the_seed_that_sacrebleu_takes_for_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def choose(test: str) -> str:
+        return comparison.choose_scores(
+            compared.TEXT, metrics=[], test=test, has_seeds=False
+        )[1]
+
+    monkeypatch.setenv("SACREBLEU_SEED", "0")
+    assert choose(significance.RANDOMIZATION) == significance.RANDOMIZATION
+    with pytest.raises(ValueError, match="SACREBLEU_SEED=0, sacreBLEU's paired boot"):
+        choose(significance.BOOTSTRAP)
+    monkeypatch.setenv("SACREBLEU_SEED", "None")
+    assert choose(significance.BOOTSTRAP) == significance.BOOTSTRAP
+
+
 def test_a_text_of_too_many_lines_is_refused() -> None:
     lines = ["a"] * 10_001
     systems = [System(name, [lines], "") for name in "ab"]

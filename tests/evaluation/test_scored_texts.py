@@ -14,6 +14,9 @@ def test_splits_and_files_are_scored_in_their_order() -> None:
     years = ["news.2014.en.gz,news.2014.de.gz", "news.2015.en,news.2015.de"]
     names = [test_set.name for test_set in scored_texts.parse(years)]
     assert names == ["news.2014", "news.2015"]
+    first, second = scored_texts.parse(["n=x=1/a.en,x=2/b.de", "c.en,x=1/c.de"])
+    assert first == scored_texts.ScoredText("n", "x=1/a.en", "x=2/b.de")
+    assert second == scored_texts.ScoredText("c", "c.en", "x=1/c.de")
 
 
 def test_files_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,16 @@
 import json
 import pathlib
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from tests import settings
 from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config
+from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import bleu, scores
+from vaswani_jax.inference.translator import Translator
 
 NAME = "test-averaged-beam3-alpha0.6"
 
@@ -100,3 +103,20 @@ def test_samples_are_spread_over_the_lines_and_none_is_there_twice(
         assert [line for line in shown if line.startswith(label)] == [
             f"{label}{line}" for line in lines
         ]
+
+
+@pytest.mark.parametrize("seed", ["", "abc", "-1"])
+def test_a_wrong_seed_is_refused_before_anything_is_translated(
+    monkeypatch: pytest.MonkeyPatch, seed: str
+) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", seed)
+    translator = mock.Mock(spec=Translator)
+    with pytest.raises(ValueError, match="SACREBLEU_SEED must be a whole number"):
+        scores.evaluate(
+            translator,
+            mock.Mock(spec=prepared.PreparedData),
+            split="test",
+            checkpoint_name="averaged",
+            workdir=None,
+        )
+    translator.best_hypotheses.assert_not_called()

@@ -121,6 +121,17 @@ def has_spaces(locale: str) -> bool:
     return language_code(locale) not in WITHOUT_SPACES
 
 
+def dictionary_tokenizer(locale: str) -> str:
+    """Return sacreBLEU's tokeniser that finds a language's words in a dictionary.
+
+    >>> [dictionary_tokenizer(locale) for locale in ("ja", "ja_Latn", "de")]
+    ['ja-mecab', '', '']
+    """
+    is_romanised = _script(locale) == "latn"
+    name, _ = DICTIONARIES.get(language_code(locale), ("", ()))
+    return "" if is_romanised else name
+
+
 def bleu_tokenizer(locale: str, references: Iterable[str]) -> str:
     """Return sacreBLEU's tokeniser for plain text of a language.
 
@@ -132,10 +143,10 @@ def bleu_tokenizer(locale: str, references: Iterable[str]) -> str:
     'char'
     """
     language, script = language_code(locale), _script(locale)
-    name, modules = DICTIONARIES.get(language, ("", ()))
-    is_romanised = script == "latn"
-    if name and not is_romanised and all(map(importlib.util.find_spec, modules)):
-        return name
+    if name := dictionary_tokenizer(locale):
+        _, modules = DICTIONARIES[language]
+        if all(map(importlib.util.find_spec, modules)):
+            return name
     if not has_spaces(locale):
         is_chinese = script in CHINESE_SCRIPTS or (not script and language in CHINESE)
         return "zh" if is_chinese else "char"

@@ -207,8 +207,8 @@ def explain_tokens(references: Sequence[str], *, data: DataConfig) -> None:
             f"(tok:{tokenizer}): {consequence}"
         )
     language = locales.language_code(data.target_locale)
-    name, _ = locales.DICTIONARIES.get(language, (tokenizer, ()))
-    if tokenizer != name:
+    name = locales.dictionary_tokenizer(data.target_locale)
+    if name and tokenizer != name:
         logger.info(
             f"note: BLEU of {key} has tok:{tokenizer}; other publications have "
             f"tok:{name}, which `pip install 'sacrebleu[{language}]'` gives"

@@ -263,8 +263,13 @@ def choose_scores(
             f"{intervals.MAX_LINES:,} can be compared: the tests would need gigabytes "
             "of memory; compare a part of them"
         )
-    metrics_module.read_seed()  # Refuse a wrong one before systems are scored.
+    seed = metrics_module.read_seed()  # Refuse a wrong one before systems are scored.
     test = _choose_test(test, has_seeds=has_seeds)
+    if test == significance.BOOTSTRAP and seed != "none" and int(seed) == 0:
+        raise ValueError(
+            f"with {metrics_module.SEED_VARIABLE}=0, sacreBLEU's paired bootstrap has "
+            "other draws each time: name another seed, or none"
+        )
     return choose_metrics(metrics, references=text.references, data=text.data), test
 
 
