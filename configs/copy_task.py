@@ -16,7 +16,16 @@ def get_config(task: str = "copy") -> ml_collections.ConfigDict:
 
     Args:
         task: "copy" or "reverse".
+
+    Raises:
+        ValueError: It is another word.
     """
+    variants = ("copy", "reverse")
+    if task not in variants:
+        raise ValueError(
+            f"unknown variant {task!r} of copy_task.py: choose one of "
+            f"{', '.join(variants)}"
+        )
     config = own_text.get_config("small")
     config.update_from_flattened_dict(
         {

@@ -7,9 +7,9 @@
 # ROWS="A1 A2" trains these alone. A row that fails is named in the end, when the others
 # are done.
 set -euo pipefail
+runs=$(realpath -m "${2:-$(dirname "$0")/../runs}")
 cd "$(dirname "$0")/.."
 config=${1:-configs/table3.py}
-runs=${2:-runs}
 name=$(basename "$config" .py)
 failed=()
 for row in ${ROWS:-base A1 A2 A3 A4 B1 B2 C1 C2 C3 C4 C5 C6 C7 D1 D2 D3 D4 E big}; do

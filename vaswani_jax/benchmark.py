@@ -155,7 +155,7 @@ def _use_devices(settings: config.Config) -> None:
 
 
 def _positive(flag: str, values: list[str]) -> list[int]:
-    for value in values:
+    for value in values or [""]:
         if not re.fullmatch(r"[1-9]\d*", value):
             raise ValueError(f"{flag} must be positive numbers, got {value!r}")
     return [int(value) for value in values]

@@ -29,6 +29,10 @@ REFUSED = {
         "--config=own_text:huge: unknown variant 'huge' of own_text.py: choose base, "
         "big or small"
     ),
+    "copy_task:text": (
+        "--config=copy_task:text: unknown variant 'text' of copy_task.py: choose one "
+        "of copy, reverse"
+    ),
     "--workdir=RUN@best --checkpoint=newest": (
         "--workdir=RUN@best names a checkpoint, and so does --checkpoint=newest"
     ),

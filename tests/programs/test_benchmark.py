@@ -149,6 +149,7 @@ CUDNN = [
             "error: --task must be one of train, decode, got 'demo'; usage: ",
         ),
         (["decode", "--batches=1,x"], "--batches must be positive numbers, got 'x'"),
+        (["decode", "--batches="], "--batches must be positive numbers, got ''"),
         (
             ["train", "--batches=4", "--shape=3x4x5"],
             "--batches is a flag of decode,",
