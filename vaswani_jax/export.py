@@ -28,7 +28,7 @@ FORMAT = flags.DEFINE_enum(
     "format",
     None,
     ["bundle", "ctranslate2", "marian", "stablehlo"],
-    "One .safetensors file that all commands take as a run; for CTranslate2; for "
+    "One .safetensors file that commands load as a model; for CTranslate2; for "
     "transformers' MarianMTModel; for any program with JAX.",
     required=True,
 )

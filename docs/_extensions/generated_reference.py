@@ -50,6 +50,8 @@ def _settings() -> Iterator[str]:
                 yield ""
         rule = f"{setting.type.__name__}{', ' if setting.range else ''}{setting.range}"
         may = " May change when a run resumes." if setting.changeable else ""
+        if setting.may_replace:
+            may = " May change in part when a run resumes."
         yield f"`{key}`"
         value = f"Base: {_shown(base[key])}."
         if setting.legacy not in (None, base[key]):

@@ -104,7 +104,7 @@ class Translator:
     ) -> pathlib.Path:
         """Write the model, its settings and its vocabulary into FILE.safetensors.
 
-        `vaswani_jax.load` and all programs take the file in the place of a run.
+        `vaswani_jax.load` and the programs that load a model take it in place of a run.
 
         >>> vaswani_jax.load("runs/demo").save("demo.safetensors")  # doctest: +SKIP
 

@@ -34,6 +34,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for status, text in {
         400: "The request is wrong, or a limit is exceeded.",
         403: "The key is wrong.",
+        408: "The request did not arrive in time.",
         415: "The body is neither JSON nor a form.",
         503: "The server is starting, ends, or has too much to do: see Retry-After.",
         504: "The request took too long.",

@@ -27,6 +27,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for status, text in {
         400: "The body is not JSON.",
         401: "The server needs a key.",
+        408: "The request did not arrive in time.",
         413: "The texts are longer or more than the server allows.",
         422: "A field is wrong, or the model cannot answer.",
         503: "The server is starting, ends, or has too much to do: see Retry-After.",
