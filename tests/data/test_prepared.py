@@ -361,3 +361,59 @@ def test_data_is_copied_where_there_are_no_links(text, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", no_link)
     prepared.link_data(first.directory, tmp_path / "shared")
     assert prepared.open_prepared(tmp_path / "shared").manifest == first.manifest
+
+
+@pytest.mark.parametrize("source", ["text", "reverse", "cldr"])
+def test_data_of_another_source_is_refused_with_the_source_alone(text, source):
+    """Records of text have files, those of generated text numbers."""
+    other = "reverse" if source == "text" else "text"
+    if source == "cldr":
+        pytest.importorskip("babel")
+    generated = {"data.source": other}
+    small_text.prepare(text, **generated)
+    reason = small_text.refusal(text, **{"data.source": source})
+    assert f"data.source is {source!r}, was {other!r}" in reason
+    assert "seed" not in reason and "generator" not in reason
+    with pytest.raises(ValueError, match=r"data\.source"):
+        small_text.prepare(
+            text,
+            rebuild=True,
+            required_fingerprint=lambda: "0",
+            **{"data.source": source},
+        )
+
+
+def test_trees_that_have_moved_are_the_text_of_the_checkpoints(tmp_path):
+    trees = {"02/a.mrg": "(S (NN Bread) (VBZ is))", "03/b.mrg": "(S (UH No))"}
+    trees["22/c.mrg"] = "(S (UH Oh))"
+    for name, tree in trees.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(tree + "\n")
+    overrides = settings.TREEBANK | {
+        "data.text_directory": str(tmp_path),
+        "data.train_trees": "02-03",
+        "data.valid_trees": "22",
+        "data.test_trees": "",
+    }
+
+    def prepare(**changes):
+        return prepared.open_or_prepare(
+            settings.small_settings(**overrides | changes),
+            tmp_path / "data",
+            rebuild=bool(changes),
+            required_fingerprint=lambda: first.vocabulary.fingerprint,
+        )
+
+    first = prepared.open_or_prepare(
+        settings.small_settings(**overrides), tmp_path / "data", rebuild=False
+    )
+    (tmp_path / "wsj").mkdir()
+    for name in ("02", "03"):
+        (tmp_path / name).rename(tmp_path / "wsj" / name)
+    moved = prepare(**{"data.train_trees": "wsj/02,wsj/03"})
+    fingerprint = first.training_text_fingerprint()
+    assert moved.training_text_fingerprint() == fingerprint
+    # Not so if their text has changed.
+    (tmp_path / "wsj/03/b.mrg").write_text("(S (UH Yes))\n")
+    with pytest.raises(ValueError, match="the text of 'train' has changed"):
+        prepare(**{"data.train_trees": "wsj/02,wsj/03"})

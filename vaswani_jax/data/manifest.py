@@ -68,6 +68,15 @@ class Manifest:
         """The number of prepared pairs of each corpus, in their order."""
         return {name: counts["kept"] for name, counts in self.corpora.items()}
 
+    def with_paths_of(self, earlier: "Manifest") -> "Manifest":
+        """Return it with the training text of an earlier manifest, which is equal.
+
+        The files of trees may have moved since.
+        """
+        return dataclasses.replace(
+            self, text={**self.text, "train": earlier.text["train"]}
+        )
+
     def write(self, directory: pathlib.Path) -> None:
         """Write `manifest.json` into a directory."""
         record = {

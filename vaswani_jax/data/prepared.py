@@ -171,8 +171,13 @@ def open_matching(
     return data
 
 
-def _refuse_to_replace(settings: config.Config, directory: pathlib.Path) -> None:
+def _check_replacement(
+    settings: config.Config, directory: pathlib.Path
+) -> manifest.Manifest | None:
     """Refuse to replace the data that checkpoints need with other data.
+
+    Returns:
+        The manifest of the data; None if there is none, or a damaged one.
 
     Raises:
         ValueError: A setting or a text that a run must keep differs.
@@ -181,7 +186,7 @@ def _refuse_to_replace(settings: config.Config, directory: pathlib.Path) -> None
     try:
         recorded = manifest.read_manifest(directory)
     except (OSError, ValueError):
-        return  # There is none, or it is damaged.
+        return None
     prepared_checks.check_has_text(directory, recorded)
     differences = [
         difference
@@ -193,6 +198,7 @@ def _refuse_to_replace(settings: config.Config, directory: pathlib.Path) -> None
     ]
     if differences:
         raise prepared_checks.replacement_error(directory, differences)
+    return recorded
 
 
 def _saved_vocabulary(directory: pathlib.Path, fingerprint: str) -> Vocabulary | None:
@@ -275,12 +281,13 @@ def open_or_prepare(
                 settings.data, initial_vocabulary, directory=None
             )
         fingerprint = required_fingerprint()
+        replaced = None
         if fingerprint is not None:
             from vaswani_jax.data import sources
 
             # The text must be there to be compared with the recorded one.
             sources.prepare(settings.data)
-            _refuse_to_replace(settings, directory)
+            replaced = _check_replacement(settings, directory)
             if saved_vocabulary := _saved_vocabulary(directory, fingerprint):
                 prepared_checks.check_configured(
                     settings.data, saved_vocabulary, directory=directory
@@ -305,6 +312,9 @@ def open_or_prepare(
                 prepared_checks.check_required(
                     record.vocabulary, fingerprint, directory
                 )
+            if replaced:
+                # Checkpoints know the same trees by their earlier paths.
+                record = record.with_paths_of(replaced)
             is_generated = settings.data.source in data_config.GENERATED
             if depends_on_seed(settings.data) and not is_generated:
                 record = dataclasses.replace(record, seed=settings.seed)

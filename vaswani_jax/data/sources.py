@@ -285,6 +285,7 @@ def describe_sides(
     descriptions: dict[str, Mapping[str, Any]] = {
         file["path"]: file
         for entry in previous.values()
+        if isinstance(entry, Mapping)  # The record of generated text has numbers.
         for file in entry.get("files", [])
     }
     record = {}
