@@ -101,6 +101,7 @@ def test_the_tag_of_a_corpus_follows_that_of_the_language() -> None:
     for line, expected in (
         ("<2de> Hello", "<2de> <BT> Hello"),
         (">>fra<< Hello", ">>fra<< <BT> Hello"),
+        ("\ufeff>>fra<< Hello", ">>fra<< <BT> Hello"),
         (">>Nein<<, sagte er.", "<BT> >>Nein<<, sagte er."),
     ):
         assert languages.add_tag(line, "<BT>", data) == expected

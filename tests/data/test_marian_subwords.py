@@ -45,7 +45,8 @@ def test_a_language_code_is_one_subword_where_a_line_begins():
     [plain] = vocabulary.encode(["ba ko"])
     code = vocabulary.source.subword_id(CODE)
     assert vocabulary.source.subword(code) == CODE
-    assert vocabulary.encode([f"{CODE}ba ko"]) == [[code, *plain]]
+    for before in ("", " ", "\t", "\ufeff", "\u200b "):
+        assert vocabulary.encode([f"{before}{CODE}ba ko"]) == [[code, *plain]]
     encoded = vocabulary.encode([f"ba {CODE}", ">>deu<<ba", ">>ba"])
     assert not any(code in ids for ids in encoded)
     assert encoded[1] == [types.UNK_ID, *vocabulary.encode(["ba"])[0]]

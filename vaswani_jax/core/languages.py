@@ -12,9 +12,10 @@ from vaswani_jax.core import corpora, language_codes, locales
 from vaswani_jax.core.config import DataConfig
 
 # The language code of a line for a MarianMT model: >>fra<<, >>zho_Hans<<.
-CODE = re.compile(r"\s*>>(([a-z]{2,3})(?:_\w+)?)<<\s*")
+BLANKS = r"[\s\ufeff\u200b-\u200f\u2060-\u2069]"
+CODE = re.compile(rf"{BLANKS}*>>(([a-z]{{2,3}})(?:_\w+)?)<<\s*")
 WORD = re.compile(r"\s*(\S+)\s*")
-INVISIBLE = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060-\u2069]+")
+INVISIBLE = re.compile(rf"^{BLANKS}+")
 
 
 def target_locales(data: DataConfig) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from vaswani_jax.data.subwords import Subwords, spell_user_symbols
 from vaswani_jax.data.tokenizer import WORD_START
 
 CODE = ">>[^<]*<<"
-# A byte-order mark or the like may stand before it.
-LEADING_CODE = f"[{''.join(sorted(readings.INVISIBLE))}]*({CODE})"
+# White space, a byte-order mark or the like may stand before it.
+LEADING_CODE = rf"[\s{''.join(sorted(readings.INVISIBLE))}]*({CODE})"
 
 
 class MarianSubwords(Subwords):
