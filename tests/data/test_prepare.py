@@ -218,6 +218,23 @@ def test_a_given_vocabulary_without_merges_takes_no_dropout(text):
         )
 
 
+def test_the_given_vocabulary_that_takes_no_dropout_is_named(text, tmp_path):
+    unigram = {"data.subword_model": "unigram", "data.vocab_size": 35}
+    given = small_text.prepare(text, **unigram).vocabulary
+    (tmp_path / "own.model").write_bytes(given.source.model)
+    changes = {
+        "data.subword_dropout": 0.3,
+        "data.subword_samples": 3,
+        "data.vocabulary_sharing": "separate",
+        "data.target_vocabulary": str(tmp_path / "own.model"),
+    }
+    data = small_text.settings_of(text, **changes).data
+    with pytest.raises(
+        ValueError, match=r"of config\.data\.target_vocabulary is of an"
+    ):
+        prepare.prepare(data, tmp_path / "data", seed=1)
+
+
 @pytest.mark.parametrize("side", ["en", "de"])
 def test_bad_text_is_refused_before_the_work_starts(text, side, monkeypatch):
     monkeypatch.setattr(prepare, "learn_subwords", small_text.forbidden)

@@ -57,7 +57,9 @@ def prepare(
         FileNotFoundError: The text is missing.
     """
     configured_subwords = [None, None] if vocabulary else _load_configured(data)
-    for subwords in (vocabulary, *configured_subwords):
+    names = ["--init_from", *(f"config.data.{key}" for key in VOCABULARIES)]
+    all_subwords = [vocabulary, *configured_subwords]
+    for name, subwords in zip(names, all_subwords, strict=True):
         if (
             subwords is not None
             and data.subword_dropout
@@ -65,8 +67,8 @@ def prepare(
         ):
             raise ValueError(
                 f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
-                "vocabulary of --init_from or config.data.vocabulary is of another "
-                "kind; set config.data.subword_dropout=0"
+                f"vocabulary of {name} is of another kind; set "
+                "config.data.subword_dropout=0"
             )
     if vocabulary:
         _check_kind(vocabulary, data)
@@ -284,8 +286,8 @@ def _learn(
 ) -> Subwords:
     """Learn subwords of one side, or of both, from pairs of all the training text.
 
-    Pairs that training is bound to leave out, because a side is empty or has more
-    characters than `max_length` subwords can have, take no part.
+    Pairs that training is bound to leave out take no part: a side is empty, or one that
+    is learned from has more characters than `max_length` subwords can have.
     """
     size = min(sum(training.num_kept), max(1, data.sentencepiece_sample_size // 2))
     pairs = training.sample(size)
@@ -304,8 +306,11 @@ def _learn(
         # SentencePiece reads many spaces as one, and some normalisations compose.
         return len(" ".join(unicodedata.normalize("NFKC", line).split())) <= longest
 
+    sides = range(2) if side is None else [side]
     usable = (
-        pair for pair in pairs if all(clean_lines(pair)) and all(map(may_fit, pair))
+        pair
+        for pair in pairs
+        if all(clean_lines(pair)) and all(may_fit(pair[number]) for number in sides)
     )
     if side is None:
         return learn_subwords(itertools.chain.from_iterable(usable), data)

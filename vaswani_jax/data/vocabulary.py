@@ -197,7 +197,7 @@ def load(directory: pathlib.Path) -> Vocabulary:
 
 
 def from_files(files: Mapping[str, bytes], *, directory: pathlib.Path) -> Vocabulary:
-    """Return the vocabulary that `Vocabulary.files` has given.
+    """Return the vocabulary that `Vocabulary.to_files` has given.
 
     Args:
         files: By their names.
