@@ -9,7 +9,7 @@ time, score: those of that run.
 
 import ml_collections
 
-from vaswani_jax.core import parsing, remote, tensor_file
+from vaswani_jax.core import parsing, remote, seeds, tensor_file
 
 
 def get_config(workdir: str = "") -> ml_collections.ConfigDict:
@@ -19,4 +19,4 @@ def get_config(workdir: str = "") -> ml_collections.ConfigDict:
     if tensor_file.is_tensor_file(workdir):
         return parsing.read_record(remote.local_file(workdir))
     directory = remote.open_directory(workdir)
-    return parsing.read_record(directory.pull(file_names=["config.json"]))
+    return parsing.read_record(directory.pull(file_names=seeds.RECORDS))

@@ -29,6 +29,10 @@ REFUSED = {
         "--config=own_text:huge: unknown variant 'huge' of own_text.py: choose base, "
         "big or small"
     ),
+    "--init_from=typo.safetensors --workdir=new": (
+        "--init_from=typo.safetensors: there is no file typo.safetensors"
+    ),
+    "--workdir=file://HOME/none": "--workdir=file://HOME/none: HOME/",
     "copy_task:text": (
         "--config=copy_task:text: unknown variant 'text' of copy_task.py: choose one "
         "of copy, reverse"
@@ -96,6 +100,8 @@ UNDERSTOOD = {
     "--workdir=RUN --config=demo": [3, 1, "RUN"],
     "--workdir=new --init_from=RUN@best": [1, 1, "new"],
     "--workdir=~/new --init_from=~/run@best": [1, 1, "HOME/new"],
+    "--workdir=file://HOME/new --init_from=RUN": [1, 1, "file://HOME/new"],
+    "--workdir=file://RUN --init_from=typo": [1, 1, "file://RUN"],
     "~/run": [1, 1, "RUN"],
     "--workdir=~/run": [1, 1, "RUN"],
     "--workdir=new --init_from=RUN/checkpoints/5": [1, 1, "new"],

@@ -13,10 +13,11 @@ import ml_collections
 from absl import flags
 from ml_collections import config_flags
 
-from vaswani_jax.cli import help_text
+from vaswani_jax.cli import help_text, logs
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import paths, presets, seeds
 from vaswani_jax.core.config import SETTINGS, flatten
+from vaswani_jax.core.errors import NoRunError
 from vaswani_jax.core.suggestions import suggest, suggest_setting
 
 # What the command line names as its configuration.
@@ -84,6 +85,7 @@ def config_flags_given() -> list[str]:
 
 def refuse(reason: str) -> NoReturn:
     """Print an error in one line, and exit with status 1."""
+    logs.end_line()
     print(f"error: {reason}", file=sys.stderr)
     sys.exit(1)
 
@@ -157,10 +159,13 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
     except ValueError as error:
         refuse(str(error))
     run = run_to_start_from = ""
-    if not name and workdir and presets.is_run(workdir):
-        run = workdir
+    flag = "config"
+    may_begin = bool(init_from or syntax.default_config)
+    if not name and workdir and _holds_run(workdir, may_begin=may_begin):
+        run, flag = workdir, "workdir"
     elif not name and not syntax.default_config:
         run = run_to_start_from = _run_of(init_from)
+        flag = "init_from"
     name = name or run or syntax.default_config
     if not name:
         if is_optional:
@@ -173,9 +178,9 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
         file, variant = presets.find_run(run) if run else presets.find(name)
         values = presets.load(file, variant)
     except EXPLAINED as error:
-        refuse(f"--config={name}: {error}")
+        refuse(f"--{flag}={name}: {error}")
     except Exception as error:  # of the user's file
-        refuse(f"--config={name}: {type(error).__name__}: {error}")
+        refuse(f"--{flag}={name}: {type(error).__name__}: {error}")
     if run_to_start_from:
         values.data.directory = ""  # The new run prepares data of its own.
     global _config_name
@@ -199,6 +204,24 @@ def _take(words: list[str], flag: str) -> tuple[str, list[str]]:
         else:
             other_words.append(word)
     return value, other_words
+
+
+def _holds_run(workdir: str, *, may_begin: bool) -> bool:
+    """Return whether a workdir has the settings of a run.
+
+    Args:
+        workdir: The directory, or its URL.
+        may_begin: Whether the command line gives settings to a run that begins there.
+    """
+    if not ("://" in workdir and may_begin):
+        return presets.is_run(workdir)
+    try:
+        presets.load(*presets.find_run(workdir))
+    except NoRunError:
+        return False
+    except EXPLAINED:
+        return True  # The reason is told where it is loaded.
+    return True
 
 
 def _run_of(checkpoint: str) -> str:

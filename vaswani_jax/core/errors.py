@@ -3,6 +3,10 @@
 MAX_CHARACTERS = 300
 
 
+class NoRunError(ValueError):
+    """A directory holds no run."""
+
+
 def first_line(error: BaseException) -> str:
     r"""Return the first line of an exception's message, or its repr if that is empty.
 

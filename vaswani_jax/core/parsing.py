@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import ml_collections
 
-from vaswani_jax.core import config, rules, seeds, suggestions, tensor_file
+from vaswani_jax.core import config, errors, rules, seeds, suggestions, tensor_file
 
 Section = TypeVar("Section")
 
@@ -49,7 +49,8 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
         workdir: The run's directory, or FILE.safetensors, whose metadata are read.
 
     Raises:
-        ValueError: The file is missing or damaged, or of a model of transformers.
+        NoRunError: There is no config.json.
+        ValueError: It is damaged, or of a model of transformers.
         FileNotFoundError: There is no FILE.safetensors.
     """
     if tensor_file.is_tensor_file(workdir):
@@ -61,7 +62,7 @@ def read_record(workdir: pathlib.Path) -> ml_collections.ConfigDict:
         recorded_values = config.flatten_record(record)
     except FileNotFoundError:
         no_config = f"{workdir} holds no run: it has no config.json"
-        raise ValueError(seeds.why_no_run(workdir) or no_config) from None
+        raise errors.NoRunError(seeds.why_no_run(workdir) or no_config) from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (TypeError, ValueError) as error:
