@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vaswani_jax.cli import logs
+from vaswani_jax.cli import command_line, logs
 
 LOGGER = logging.getLogger("vaswani_jax.training.loop")
 
@@ -74,13 +74,29 @@ def test_a_stream_whose_reader_is_gone_drops_its_text() -> None:
     print("nor this", file=stream, flush=True)
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_an_error_does_not_stand_in_the_line_of_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal()
+    handler = logs.LineHandler(terminal)
+    monkeypatch.setattr(logging.getLogger("vaswani_jax"), "handlers", [handler])
+    monkeypatch.setattr("sys.stderr", terminal)
+    record = logging.makeLogRecord({"msg": "step 3", "is_progress": True})
+    handler.emit(record)
+    with pytest.raises(SystemExit):
+        command_line.refuse("the loss is nan")
+    handler.close()
+    assert terminal.getvalue().endswith("step 3\nerror: the loss is nan\n")
+
+
 def test_on_a_terminal_progress_is_replaced_and_other_lines_stay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setenv("COLUMNS", "10")
     terminal = Terminal()
     handler = logs.LineHandler(terminal)

@@ -222,3 +222,25 @@ def test_a_program_ends_well_without_standard_output() -> None:
         text=True,
     )
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_standard_output_is_one_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        with (
+            pytest.raises(SystemExit) as ended,
+            program._failures_in_one_line((OSError,)),
+        ):
+            print("text", flush=True)
+        full.flush()  # As at the end of the interpreter: nothing is left to fail.
+    assert ended.value.code == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: [Errno 28] ") and error.count("\n") == 1
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "vaswani_jax", "--help"]
+        helped = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (helped.returncode, helped.stderr.count("\n")) == (1, 1)
+    assert helped.stderr.startswith("error: [Errno 28] ")

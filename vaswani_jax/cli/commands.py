@@ -80,6 +80,10 @@ def _print(text: str) -> None:
     except BrokenPipeError:  # as in `cli.program`, which this need not import
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
 
 
 def _help() -> str:

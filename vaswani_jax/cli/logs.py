@@ -80,12 +80,24 @@ class LineHandler(logging.StreamHandler[io.TextIOBase]):
         self.stream.flush()
         self._line_is_open = is_open
 
-    def close(self) -> None:
+    def end_line(self) -> None:
         """End an open line."""
         if self._line_is_open:
             self.stream.write("\n")
             self._line_is_open = False
+
+    def close(self) -> None:
+        """End an open line, and write no more."""
+        self.end_line()
         super().close()
+
+
+def end_line() -> None:
+    """End an open line of progress, before others write to standard error."""
+    for name in OUR_LOGGERS:
+        for handler in logging.getLogger(name).handlers:
+            if isinstance(handler, LineHandler):
+                handler.end_line()
 
 
 def write_utf8() -> None:

@@ -132,7 +132,11 @@ class Program:
             self._prepare_devices(is_multi_process=is_multi_process)
         if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
             logger.info(f"--workdir={flags.FLAGS.workdir}")
-        self.main()
+        try:
+            self.main()
+        except SystemExit:  # A status that is no failure.
+            _flush_stdout()
+            raise
         _flush_stdout()
 
     def _prepare_devices(self, *, is_multi_process: bool) -> None:
@@ -155,6 +159,14 @@ class Program:
 def _flush_stdout() -> None:
     if sys.stdout is not None:  # None if it was closed before Python started.
         sys.stdout.flush()
+
+
+def _discard_unwritten() -> None:
+    """Discard what standard output does not take; the flush at exit would fail."""
+    try:
+        _flush_stdout()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refuse_empty_workdir() -> None:
@@ -240,6 +252,7 @@ def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[Non
         # At once: `sys.exit` would wait for threads and for other processes.
         os._exit(128 + signal.SIGINT)
     except expected as error:
+        _discard_unwritten()
         is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
         hint = ": free space where --workdir, data and outputs are" if is_full else ""
         command_line.refuse(f"{error}{hint}")
@@ -247,6 +260,10 @@ def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[Non
         # What XLA raises when a device has no memory left.
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             _refuse_absent_platform()
+            logs.end_line()
             raise
         reason = errors.first_line(error).removeprefix("RESOURCE_EXHAUSTED: ")
         command_line.refuse(f"{reason} {LESS_MEMORY}")
+    except Exception:  # It keeps its traceback.
+        logs.end_line()
+        raise
