@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import pathlib
 import shutil
 import types
@@ -514,13 +515,19 @@ def test_training_words_are_those_of_the_language_that_is_compared(
     assert sum(row.count for row in table.rows) == num_words
 
 
-def test_what_makes_no_sense_is_refused(make_run: Any, tmp_path: pathlib.Path) -> None:
+def test_what_makes_no_sense_is_refused(
+    make_run: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = make_run("a", OUTPUTS)
     short = write(tmp_path / "short", OUTPUTS[:3])
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("HOME", str(tmp_path))
     for systems, options, message in (
         ([run], {}, "2 to 10 systems"),
         ([run, short], {}, "short has 3 lines, test has 30 references"),
         ([run, str(tmp_path / "none")], {}, "none: no run, and no file of outputs"),
+        ([run, str(tmp_path / "pipe")], {}, "pipe is a pipe or a device: write it to"),
+        ([run, "~/short"], {}, "short has 3 lines, test has 30 references"),
         ([run, run], {"scoring": {"tokenizer": "zh"}}, "scoring has text_form"),
         ([run, run], {"scoring": {"text_form": "x"}}, "text_form is tokenized or"),
         ([run, run], {"scoring": {"target_locale": "zzz"}}, "target_locale"),

@@ -77,3 +77,12 @@ def test_text_without_corpora_has_no_table(tmp_path: pathlib.Path) -> None:
     preparation = vaswani_jax.prepare(settings.small_settings(), tmp_path)
     assert preparation.epochs == () and preparation.format_epochs() == ""
     assert preparation.describe().startswith("vocabulary of ")
+
+
+def test_a_seed_that_training_refuses_is_refused_before_the_text_is_read(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = settings.small_settings(seed=2**32)
+    with pytest.raises(ValueError, match="4294967295"):
+        vaswani_jax.prepare(small, tmp_path / "run")
+    assert not (tmp_path / "run" / "data").exists()

@@ -277,10 +277,13 @@ def _join_seeds(name: str, runs: Sequence[System]) -> System:
 
 def _open(path: str, name: str) -> _Run | System:
     """Open a run, or read the outputs of another system from a file."""
+    path = paths_module.expand_home(path)
     if pathlib.Path(path).is_file() and not tensor_file.is_tensor_file(path):
         return System(name, [list(columns.read(path, pathlib.Path()))], "a file")
     workdir, checkpoint = api.locate(path)
     if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):
+        if pathlib.Path(path).exists():
+            raise ValueError(f"{path} is a pipe or a device: write it to a file")
         raise ValueError(f"{path}: no run, and no file of outputs, has this name")
     settings = parsing.load(workdir)
     if settings.data.source == "treebank":

@@ -12,6 +12,7 @@ import os
 import pathlib
 from collections.abc import Mapping
 
+from vaswani_jax.checkpoints import select
 from vaswani_jax.core import remote, seeds
 from vaswani_jax.core.config import Config
 from vaswani_jax.data import (
@@ -88,6 +89,8 @@ def prepare(
     run = remote.open_workdir(os.fspath(workdir))
     seeds.refuse_seeds_directory(run.path)
     run.pull()
+    if not select.has_checkpoints(run.path):
+        seeds.check_range(seed=config.seed, num_seeds=1)  # as training does
     directory = prepared.data_directory(config.data, run.path)
     with standard_input.copy_to_file(config.data, directory) as text:
         data = prepared.open_or_prepare(
