@@ -99,5 +99,8 @@ def test_languages_that_no_model_translates_to_cannot_be_told_apart():
             for source in ("en", "fr")
         )
     )
-    with pytest.raises(ValueError, match="no model can distinguish en, fr, since none"):
+    with pytest.raises(
+        ValueError,
+        match="no model can distinguish en, fr, since models translate to none of them",
+    ):
         asyncio.run(detect("a", sources, deadline=time.monotonic() + 10))

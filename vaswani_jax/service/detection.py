@@ -39,15 +39,16 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
 
     Raises:
         OverloadedError, TooLateError, ValueError: As `Engine.score`; or there are
-            several languages, and no model translates to any.
+            several languages, and models translate to fewer than two of them.
     """
     languages = list(models.targets_by_source())
     log_probs: dict[str, float] = {}
     judges = [_judge(language, models) for language in languages]
-    if len(languages) > 1 and not any(judges):
+    judged = [name for name, judge in zip(languages, judges, strict=True) if judge]
+    if len(languages) > 1 and len(judged) < 2:
         raise ValueError(
-            f"no model can distinguish {', '.join(languages)}, since none translates "
-            "to them: name the language of the text"
+            f"no model can distinguish {', '.join(languages)}, since models translate "
+            f"to {', '.join(judged) or 'none'} of them: name the language of the text"
         )
     spans = texts.split(text[:MAX_CHARACTERS], "en")
     if len(languages) > 1 and spans:
