@@ -267,3 +267,21 @@ def test_a_whole_checkpoint_that_cannot_be_read_is_not_damaged(
     ) as raised:
         store.restore(tmp_path, 3, names=BOTH)
     assert not isinstance(raised.value, store.CheckpointError)
+
+
+def test_a_file_system_that_does_not_answer_costs_one_checkpoint(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ESTALE, "stale file handle")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "steps", fail)
+        patch.setattr(store.shutil, "disk_usage", fail)
+        with pytest.raises(store.NotWrittenError, match="stale file handle"):
+            trees.save(tmp_path, {1: 1.0})
+    assert "nothing is deleted" in caplog.text
+    trees.save(tmp_path, {1: 1.0})
+    assert store.steps(tmp_path) == [1]

@@ -11,6 +11,7 @@ and on the disk, and fail if a deletion does. Hence `save` renames and `prune` d
 Orbax takes long to import: a process imports it when it writes or reads a checkpoint.
 """
 
+import contextlib
 import dataclasses
 import errno
 import hashlib
@@ -99,31 +100,39 @@ def save(
         NotWrittenError: It could not be written. No part of it remains.
     """
     directory = directory.absolute()
-    if checkpoint.step in steps(directory):
-        return
     leaves = jax.tree.leaves(checkpoint.items)
     num_bytes = sum(np.asarray(leaf).nbytes for leaf in leaves)
     # A run may resume on a full disk with a smaller `keep`.
     prune(directory, keep=keep, preemption_steps=preemption_steps)
     try:
+        if checkpoint.step in steps(directory):
+            return
         directory.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(directory).free < num_bytes:
             raise OSError(errno.ENOSPC, "no space left")
         _write(directory, checkpoint)
     except Exception as error:  # Orbax and TensorStore raise many kinds.
-        clear_unfinished(directory)
         path = directory / str(checkpoint.step)
-        shutil.rmtree(path, ignore_errors=True)
-        folder = next(p for p in (directory, *directory.parents) if p.is_dir())
-        free = shutil.disk_usage(folder).free
+        with contextlib.suppress(OSError):  # The file system may not answer.
+            clear_unfinished(directory)
+            shutil.rmtree(path, ignore_errors=True)
         reason = " ".join(str(error).split())[:300]
         raise NotWrittenError(
             f"checkpoint {path} was not written: {reason}. It needs "
-            f"{num_bytes / 2**20:,.0f} MiB, {free / 2**20:,.0f} MiB are free on that "
-            "file system: free some, or lower config.training.keep_checkpoints"
+            f"{num_bytes / 2**20:,.0f} MiB{_describe_free_space(directory)}: free "
+            "some, or lower config.training.keep_checkpoints"
         ) from error
     # From here on the new one survives a power cut.
     prune(directory, keep=keep, preemption_steps=preemption_steps)
+
+
+def _describe_free_space(directory: pathlib.Path) -> str:
+    try:
+        folder = next(p for p in (directory, *directory.parents) if p.is_dir())
+        free = shutil.disk_usage(folder).free
+    except OSError:  # The file system may not answer.
+        return ""
+    return f", {free / 2**20:,.0f} MiB are free on that file system"
 
 
 def _write(directory: pathlib.Path, checkpoint: Checkpoint) -> None:
@@ -150,7 +159,11 @@ def prune(
             count towards `keep`, and stay only while they are the newest: a run that
             was stopped keeps the same checkpoints as one that was not.
     """
-    all_steps = steps(directory)
+    try:
+        all_steps = steps(directory)
+    except OSError as error:
+        logger.warning(f"{directory} cannot be read, so nothing is deleted: {error}")
+        return
     regular = [step for step in all_steps if step not in preemption_steps]
     for step in all_steps[:-1]:
         if step in regular[-keep:]:
