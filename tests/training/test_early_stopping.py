@@ -54,6 +54,34 @@ def test_training_ends_when_nothing_has_been_better_for_long(
     assert "nothing to train: no better valid/loss" in log_lines.text
 
 
+def test_patience_counts_evaluations_whatever_their_distance(
+    tmp_path: pathlib.Path, log_lines: pytest.LogCaptureFixture
+) -> None:
+    changes = {
+        "training.num_steps": 4,
+        "training.checkpoint_every_steps": 4,
+        "training.evaluate_every_steps": 2,
+        "training.best_metric": "loss",
+        "training.patience": 3,
+    }
+    losses = itertools.count(1.0)
+
+    def rise(params: Any) -> dict[str, float]:
+        return {"valid/loss": next(losses), "valid/bleu": 1.0}
+
+    # The best at step 2, and a worse one: two more make three.
+    assert (
+        train(
+            settings.small_settings(**OVERRIDES | changes), tmp_path, evaluator=rise
+        ).record["best"]["num_worse"]
+        == 1
+    )
+    changes |= {"training.num_steps": 20, "training.evaluate_every_steps": 1}
+    resumed = settings.small_settings(**OVERRIDES | changes)
+    assert train(resumed, tmp_path, evaluator=rise).step == 6
+    assert "than that of step 2 in 3 evaluations" in log_lines.text
+
+
 def test_an_evaluation_that_a_signal_cuts_is_made_when_the_run_goes_on(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -321,10 +349,15 @@ def test_the_best_of_a_run_whose_checkpoints_are_gone_is_set_aside(
     small = settings.small_settings(**OVERRIDES, **{"training.num_steps": 2})
     train(small, tmp_path)
     best_steps = store.steps(tmp_path / "best")
+    shutil.copytree(tmp_path / "checkpoints", tmp_path / "averaged")
     shutil.rmtree(tmp_path / "checkpoints")
     train(small, tmp_path)
     assert store.steps(tmp_path / "best.old") == best_steps
     assert str(tmp_path / "best.old") in log_lines.text
+    # Commands would take it for the mean of the new run.
+    assert store.steps(tmp_path / "averaged.old") and not store.steps(
+        tmp_path / "averaged"
+    )
 
 
 def test_a_stopped_run_averages_what_an_undisturbed_one_does(

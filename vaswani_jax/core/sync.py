@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Files that stay on this machine, unfinished files, paths that lead elsewhere, and the
 # empty files by which some programs mark a folder of an object store.
 PRIVATE = re.compile(
-    r"(^|/)(\.[^/]*|lock|compiled|checkpoints\.damaged|best\.old)(/|$)"
+    r"(^|/)(\.[^/]*|lock|compiled|checkpoints\.damaged|(?:averaged|best)\.old)(/|$)"
     r"|\.unfinished|checkpoint-tmp|^/|//|/$|^$"
 )
 SEALS = ("files.json", "manifest.json")

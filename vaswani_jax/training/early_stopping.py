@@ -1,5 +1,6 @@
 """Keep the parameters with the best validation score; stop when no score improves."""
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -26,11 +27,13 @@ class Best:
         score: The best score in the history of the current parameters.
         step: Its step; before any evaluation, the step at which the run started.
         saved_score: The score of the saved parameters.
+        num_worse: The number of evaluations since `step`, none of which was better.
     """
 
     score: float = -math.inf
     step: int = 0
     saved_score: float = -math.inf
+    num_worse: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +97,8 @@ def restore_best(
     """
     best = Best(step=step)
     saved_steps = store.steps(directory)
-    if saved_steps and not step and processes.is_main_process():
-        target = store.set_aside(directory, saved_steps, suffix="old")
-        logger.info(f"note: moved the parameters of an earlier run to {target}")
+    if saved_steps and not step:
+        set_aside(directory)
     elif saved_steps and step:
         best.saved_score = _saved_score(criterion, directory, step=saved_steps[-1])
     recorded_best = record.get("best")
@@ -111,7 +113,20 @@ def restore_best(
         and saved_steps[-1] <= step
     ):
         best.score, best.step = best.saved_score, saved_steps[-1]
+    # Earlier versions recorded no number; their evaluations had one distance.
+    interval = record.get("config", {}).get("training", {}).get("evaluate_every_steps")
+    num_worse = (step - best.step) // interval if interval else 0
+    best.num_worse = int((recorded_best or {}).get("num_worse", num_worse))
+    if best.score == -math.inf:
+        best.num_worse = 0
     return best
+
+
+def set_aside(directory: pathlib.Path) -> None:
+    """Move parameters of an earlier run to DIRECTORY.old, if there are any."""
+    if processes.is_main_process() and (steps := store.steps(directory)):
+        target = store.set_aside(directory, steps, suffix="old")
+        logger.info(f"note: moved the parameters of an earlier run to {target}")
 
 
 def _saved_score(criterion: Criterion, directory: pathlib.Path, *, step: int) -> float:
@@ -134,7 +149,12 @@ def best_record(best: Best, criterion: Criterion) -> dict[str, Any] | None:
     """Return what a checkpoint records of the best score; None before there is one."""
     if best.score == -math.inf:
         return None
-    return {"score": best.score, "step": best.step, **criterion.describe()}
+    return {
+        "score": best.score,
+        "step": best.step,
+        "num_worse": best.num_worse,
+        **criterion.describe(),
+    }
 
 
 def update_best(
@@ -159,8 +179,9 @@ def update_best(
         make_record: Returns what is recorded with a checkpoint.
     """
     score = criterion.score(metrics)
+    best.num_worse += 1
     if score > best.score:
-        best.score, best.step = score, step
+        best.score, best.step, best.num_worse = score, step, 0
     if not processes.broadcast_from_main(score > best.saved_score):
         return
     record = make_record() | {"score": score, "metrics": dict(metrics)}
@@ -177,8 +198,9 @@ def update_best(
         best.saved_score = score
     except store.NotWrittenError as error:
         logger.warning(f"{error}; training continues without it")
-        if not store.steps(directory):  # It was deleted before the write failed.
-            best.saved_score = -math.inf
+        with contextlib.suppress(OSError):
+            if not store.steps(directory):  # It was deleted before the write failed.
+                best.saved_score = -math.inf
 
 
 def replace_best(
@@ -189,12 +211,13 @@ def replace_best(
     Raises:
         store.NotWrittenError: They cannot be written.
     """
-    steps = store.steps(directory)
     try:
+        steps = store.steps(directory)
         if steps and saved_score == -math.inf:
             # They were the best by another measure, or are damaged.
             store.set_aside(directory, steps, suffix="old")
-        for step in store.steps(directory):
+            steps = []
+        for step in steps:
             if step >= checkpoint.step:  # of updates that a kill undid
                 store.delete(directory, step)
     except OSError as error:
@@ -204,12 +227,11 @@ def replace_best(
     store.save(directory, checkpoint, keep=1)
 
 
-def stop_reason(best: Best, training: TrainingConfig, *, step: int) -> str:
+def stop_reason(best: Best, training: TrainingConfig) -> str:
     """Return why training stops early; "" if it continues."""
-    patience_steps = training.patience * training.evaluate_every_steps
-    if not patience_steps or step - best.step < patience_steps:
+    if not training.patience or best.num_worse < training.patience:
         return ""
     return (
         f"no better valid/{training.best_metric} than that of step {best.step:,} in "
-        f"{training.patience} evaluations (config.training.patience)"
+        f"{best.num_worse} evaluations (config.training.patience)"
     )

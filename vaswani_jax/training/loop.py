@@ -381,7 +381,7 @@ class _Loop:
 
     def _stop_reason(self) -> str:
         return early_stopping.stop_reason(
-            self.progress.best, self.run.settings.training, step=self.progress.step
+            self.progress.best, self.run.settings.training
         )
 
     def _make_room(self, plan: microbatching.Plan) -> None:

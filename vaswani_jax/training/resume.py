@@ -129,6 +129,7 @@ def resume(
     if checkpoint is None:
         state = _new_state(run, initial_params)
         if previous_best is None:
+            early_stopping.set_aside(run.workdir.path / "averaged")
             best = _restore_best(run, step=0, record={})
         else:
             best = Best(saved_score=previous_best.saved_score)
