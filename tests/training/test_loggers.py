@@ -40,13 +40,14 @@ def start_of(package: Any) -> mock.Mock:
 
 
 def test_a_logger_gets_the_metrics_and_is_closed(
-    tmp_path: pathlib.Path, package: Any
+    tmp_path: pathlib.Path, package: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small = settings_of(package)
     loggers.require(small)
     run = package.init.return_value
     log = package.log_metrics if package.__name__ == "mlflow" else run.log
     end = package.end_run if package.__name__ == "mlflow" else run.finish
+    end.side_effect = lambda *_: print("View the run")
     with loggers.open_loggers(small, tmp_path) as [metrics_logger]:
         metrics_logger(3, {"valid/bleu[de]": 2.5})
         end.assert_not_called()
@@ -59,16 +60,22 @@ def test_a_logger_gets_the_metrics_and_is_closed(
     else:
         log.assert_called_once_with({name: 2.5}, step=3)
     end.assert_called_once_with()
+    # Scores go to the standard output.
+    if package.__name__ != "wandb":
+        assert capsys.readouterr().out == ""
 
 
 def test_a_run_that_resumes_has_its_identifier_again(
     tmp_path: pathlib.Path, package: Any
 ) -> None:
     starts = []
-    for _ in range(2):
+    for _ in range(3):
         with loggers.open_loggers(settings_of(package), tmp_path):
             starts.append(start_of(package).call_args.kwargs)
-    first, second = starts
+        if len(starts) == 2:
+            (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+    # Before the first checkpoint it begins again: these are others' metrics.
+    begun, first, second = starts
     if package.__name__ == "mlflow":
         assert (first["run_id"], second["run_id"]) == (None, "id of the server")
         assert first["run_name"] == tmp_path.name
@@ -76,6 +83,7 @@ def test_a_run_that_resumes_has_its_identifier_again(
     else:
         key = "id" if package.__name__ == "wandb" else "name"
         assert first[key] == second[key] and second["resume"] == "allow"
+        assert begun[key] != first[key]
         assert first["name"].startswith(tmp_path.name)
         parameters = first["config"]
     assert parameters["model.d_ff"] == 10

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from vaswani_jax.checkpoints import select
 from vaswani_jax.core import config, extras, files, training_config, types
 from vaswani_jax.training.preemption import Stopped
 
@@ -138,9 +139,11 @@ def _mlflow(
         )
     except BaseException as error:
         is_stopped = isinstance(error, Stopped | KeyboardInterrupt)
-        mlflow.end_run("KILLED" if is_stopped else "FAILED")
+        with contextlib.redirect_stdout(sys.stderr):  # It prints links.
+            mlflow.end_run("KILLED" if is_stopped else "FAILED")
         raise
-    mlflow.end_run()
+    with contextlib.redirect_stdout(sys.stderr):
+        mlflow.end_run()
 
 
 @contextlib.contextmanager
@@ -189,6 +192,9 @@ def _read_identifiers(workdir: pathlib.Path) -> dict[str, str]:
 
 
 def _read_identifier(workdir: pathlib.Path, name: str) -> str:
+    """Return the identifier of a run that resumes; "" for one that begins."""
+    if not select.has_checkpoints(workdir):
+        return ""
     return _read_identifiers(workdir).get(name, "")
 
 
