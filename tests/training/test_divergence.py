@@ -1,6 +1,7 @@
 """Batches that give no finite loss, or a spike: recorded, left out, gone back from."""
 
 import json
+import math
 import pathlib
 import shutil
 import signal
@@ -230,6 +231,30 @@ def test_too_many_bad_batches_end_the_run_with_a_report(
         train(settings.small_settings(**changes), tmp_path)
     lines = (tmp_path / "diverged.jsonl").read_text().splitlines()
     assert [json.loads(line)["batch"] for line in lines] == [0, 1, 2]
+
+
+def test_a_record_that_cannot_be_written_is_not_promised(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "diverged.jsonl").mkdir()
+
+    def skip(max_skipped_batches: int) -> None:
+        divergence.skip_batch(
+            divergence.BadUpdate(step=3, loss=math.nan, gradient_norm=1.0, reason="x"),
+            [],
+            batch=2,
+            pairs=np.arange(2),
+            max_skipped_batches=max_skipped_batches,
+            workdir=tmp_path,
+            checkpoint_steps=[],
+        )
+
+    skip(1)
+    with pytest.raises(divergence.DivergedError) as stopped:
+        skip(0)
+    for message in (caplog.messages[0], str(stopped.value)):
+        assert "diverged.jsonl cannot be written" in message
+        assert "pairs" not in message
 
 
 def test_a_spike_is_gone_back_from_and_left_out(

@@ -356,3 +356,12 @@ def test_the_record_that_opens_the_file_again_is_the_latest(
     written.metrics(3, {"valid/loss": 7.0, "valid/bleu": 5.0})
     assert written.latest == {"valid/loss": 7.0, "valid/bleu": 5.0}
     written.close()
+
+
+def test_an_evaluator_cannot_change_the_step(tmp_path: pathlib.Path) -> None:
+    log = opened(tmp_path, first_step=0)
+    log.metrics(7, {"step": 0.5, metrics_log.ELAPSED: math.inf, "valid/loss": 2.0})
+    log.close()
+    [record] = rows(tmp_path)
+    assert list(record) == ["step", metrics_log.ELAPSED, "valid/loss"]
+    assert record["step"] == 7 and record[metrics_log.ELAPSED] >= 0

@@ -111,16 +111,16 @@ def skip_batch(
             _record(path, bad_update, batch=batch, pairs=pairs)
         except OSError as error:
             failure = f"; {path} cannot be written ({error})"
+    kept = f". {path} has the pairs of each"
     if len(skipped_batches) >= max_skipped_batches:
         newest = f"step {checkpoint_steps[-1]:,}" if checkpoint_steps else "none yet"
         raise DivergedError(
             f"{bad_update}; batches skipped before: {len(skipped_batches)} "
-            f"(config.training.max_skipped_batches={max_skipped_batches}). {path} has "
-            f"the pairs of each; the last good checkpoint in {workdir}: {newest}"
+            f"(config.training.max_skipped_batches={max_skipped_batches})"
+            f"{failure or kept}; the last good checkpoint in {workdir}: {newest}"
         )
-    logger.warning(
-        f"{bad_update}; batch {batch:,} is skipped (its pairs are in {path}){failure}"
-    )
+    place = "" if failure else f" (its pairs are in {path})"
+    logger.warning(f"{bad_update}; batch {batch:,} is skipped{place}{failure}")
     return [*skipped_batches, batch]
 
 

@@ -136,7 +136,9 @@ class MetricsLog:
             elapsed = (
                 time.monotonic() - self._start_time + (self._elapsed_before or 0.0)
             )
-            record = {"step": step, ELAPSED: round(elapsed, 3), **finite}
+            # Last again: an evaluator may have values of these names.
+            own = {"step": step, ELAPSED: round(elapsed, 3)}
+            record = own | finite | own
             file, events = self._files
             file.write(json.dumps(record) + "\n")
             file.flush()
