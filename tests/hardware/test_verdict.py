@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import settings
 from tests.hardware import tiny_run
 from vaswani_jax.core import compilation_cache
 from vaswani_jax.data import batching
@@ -171,3 +172,16 @@ def test_a_tpu_is_better_served_by_one_shape_and_whole_tiles(judge: Judge) -> No
     packed, tiles = judge(dataclasses.replace(work, shapes=shapes))["recommendations"]
     assert "config.data.batching=packed" in packed
     assert "of 1024 give each device 128 tokens of length 16" in tiles
+
+
+def test_a_search_that_is_too_large_by_itself_is_named() -> None:
+    plan = microbatching.Plan(1, state_bytes=5, step_bytes=3, available_bytes=10)
+    assert "a search needs more memory" in verdict._how_to_fit(plan, search_fits=False)
+    assert "the programs of all shapes" in verdict._how_to_fit(plan, search_fits=True)
+
+
+def test_no_search_is_longer_than_its_pieces() -> None:
+    limits = {"search.max_source_tokens": 100, "search.source_tokens_per_batch": 1000}
+    small = settings.small_settings(**limits, **{"search.beam_size": 4})
+    assert verdict.search_shape(small, length=90) == (10, 100)
+    assert verdict.search_shape(small, length=30) == (31, 32)

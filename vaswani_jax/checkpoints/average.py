@@ -36,6 +36,7 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
             "average (config.training.ema_decay): the others enter the mean with "
             "their parameters"
         )
+    steps = sorted(steps)
     for step in steps:
         checkpoint = store.restore_for_decoding(directory, step)
         vocabulary = checkpoint.record["vocabulary"]
@@ -54,7 +55,7 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
         params = jax.tree.map(np.float64, checkpoint.items["params"])
         totals = params if totals is None else jax.tree.map(np.add, totals, params)
     mean = jax.tree.map(lambda t: (t / len(steps)).astype(np.float32), totals)
-    return Checkpoint(max(steps), {"params": mean}, {**record, "averaged": list(steps)})
+    return Checkpoint(max(steps), {"params": mean}, {**record, "averaged": steps})
 
 
 def save_average(

@@ -62,7 +62,9 @@ def select(
             for existing_name, folder in FOLDER_OF.items()
             if store.steps(workdir / folder)
         ]
-        hint = f"; pass {' or '.join(existing)}" if existing else ""
+        # Of a workdir at a URL, only the folder that a name needs is fetched.
+        others = existing or [f"{option}newest"] * (name in FOLDERS)
+        hint = f"; pass {' or '.join(others)}" if others else ""
         raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}{hint}")
     steps = store.steps(directory)
     if not steps:

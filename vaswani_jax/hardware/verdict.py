@@ -55,8 +55,8 @@ def available_bytes(chip: chips.Chip) -> int:
 
 def search_shape(settings: config.Config, *, length: int) -> tuple[int, int]:
     """Return sentences and source tokens of a full batch of a search."""
-    padded = padding.padded_length(length)
     search = settings.search
+    padded = min(padding.padded_length(length), search.max_source_tokens)
     tokens = search.source_tokens_per_batch * 4 // max(4, search.beam_size)
     return max(1, tokens // padded), padded
 
@@ -178,11 +178,12 @@ def _fit(
     search_programs = search.needed.program * num_search_shapes if search else 0
     needed_bytes = plan.state_bytes + max(plan.step_bytes, search_bytes)
     needed_bytes += plan.program_bytes + search_programs
+    search_fits = not search_reason and plan.state_bytes + search_bytes <= available
     fits = not (steps.reason or search_reason) and needed_bytes <= available
     return {
         "fits": fits,
         "reason": steps.reason or search_reason,
-        "how_to_fit": "" if fits else _how_to_fit(plan, search_reason=search_reason),
+        "how_to_fit": "" if fits else _how_to_fit(plan, search_fits=search_fits),
         "num_microbatches": plan.num_microbatches,
         "num_shapes": work.num_shapes,
         "num_search_shapes": num_search_shapes,
@@ -209,10 +210,10 @@ def _num_search_shapes(settings: config.Config) -> int:
     return SEARCHES_OF_A_LENGTH * len(lengths)
 
 
-def _how_to_fit(plan: microbatching.Plan, *, search_reason: str) -> str:
+def _how_to_fit(plan: microbatching.Plan, *, search_fits: bool) -> str:
     if not plan.fits:
         return microbatching.HOW_TO_FIT
-    if search_reason:
+    if not search_fits:
         return (
             "a search needs more memory than is available; a smaller "
             "config.search.source_tokens_per_batch or config.search.beam_size needs "
