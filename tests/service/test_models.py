@@ -62,6 +62,8 @@ def served():
     [
         ({}, "one", "de"),
         ({"target": "fr"}, "two", "fr"),
+        ({"source": "en", "target": "fr"}, "two", "fr"),
+        ({"source": "en-GB", "target": "de-AT"}, "two", "de"),
         ({"source": "de"}, "back", "en"),
         ({"target": "en-US"}, "back", "en"),
         ({"source": "en-GB"}, "two", "de"),

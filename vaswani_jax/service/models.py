@@ -335,7 +335,8 @@ class Models:
     ) -> tuple[ServedModel, Direction]:
         """Return the model that a request means, and its languages.
 
-        Among those that have what the request names, it is the first.
+        Of those that have the languages that the request names, it is the first with
+        the same locales: the source counts more than the target.
 
         Raises:
             Refusal: There is none; the message lists those that there are.
@@ -353,15 +354,15 @@ class Models:
             if model in (None, served.name)
             for direction in served.directions
         ]
-        for field, requested in (("source", source), ("target", target)):
-            if requested is None:
-                continue
-            ranks = [
-                language_names.rank(getattr(direction, field), requested)
-                for _, direction in pairs
+        locales = (("source", source), ("target", target))
+        requested = {field: locale for field, locale in locales if locale is not None}
+        for field, locale in requested.items():
+            fitting = [
+                pair
+                for pair in pairs
+                if language_names.rank(getattr(pair[1], field), locale)
             ]
-            best = max(ranks)
-            if best == 0:
+            if not fitting:
                 available = dict.fromkeys(
                     language_names.tag(getattr(direction, field))
                     for _, direction in pairs
@@ -371,14 +372,19 @@ class Models:
                 )
                 raise Refusal(
                     422,
-                    f"no model translates{of_source} {_TO[field]} {requested[:20]!r}, "
+                    f"no model translates{of_source} {_TO[field]} {locale[:20]!r}, "
                     f"there is {', '.join(available)}",
                     field=field,
                 )
-            pairs = [
-                pair for pair, rank in zip(pairs, ranks, strict=True) if rank == best
+            pairs = fitting
+
+        def ranks(pair: tuple[ServedModel, Direction]) -> list[int]:
+            return [
+                language_names.rank(getattr(pair[1], field), locale)
+                for field, locale in requested.items()
             ]
-        return pairs[0]
+
+        return max(pairs, key=ranks)  # The first of equals.
 
     def targets_by_source(self) -> Mapping[str, Sequence[str]]:
         """Return the languages that texts of each language can be translated to."""
