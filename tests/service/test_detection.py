@@ -23,8 +23,9 @@ class Knowing(ShoutingEngine):
         return [type(score)(log_prob, score.tokens, score.log_probs)]
 
 
-def models():
-    names = [("en", "de", "der"), ("de", "en", "the"), ("fr", "de", "der")]
+def models(*names):
+    """Models from a language to another, of which they know a word."""
+    names = names or (("en", "de", "der"), ("de", "en", "the"), ("fr", "de", "der"))
     return shouting.models_of(
         *(
             Knowing(
@@ -46,6 +47,20 @@ def test_the_language_of_the_decoder_that_knows_the_text(text, language):
     assert sum(each.confidence for each in detections) == pytest.approx(100, abs=0.2)
     confidences = [each.confidence for each in detections]
     assert confidences == sorted(confidences, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"), [("the colour", "en-GB"), ("the color", "en-US")]
+)
+def test_a_variant_is_judged_by_the_model_into_it(text, language):
+    variants = models(
+        *(("de", "en_GB", "colour"), ("de", "en_US", "color")),
+        *(("en_GB", "de", "der"), ("en_US", "de", "der")),
+    )
+    deadline = time.monotonic() + 10
+    detections = asyncio.run(detect(text, variants, deadline=deadline))
+    assert detections[0].language == language
+    assert detections[0].confidence > 99
 
 
 def test_all_sentences_of_a_text_are_judged():

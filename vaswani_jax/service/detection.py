@@ -88,9 +88,15 @@ def _can_score(judge: tuple[ServedModel, Direction], line: str) -> bool:
 
 
 def _judge(language: str, models: Models) -> tuple[ServedModel, Direction] | None:
-    """Return a model that translates to a language."""
-    for served in models.all:
-        for direction in served.directions:
-            if language_names.rank(direction.target, language):
-                return served, direction
-    return None
+    """Return a model into a language, into the same variant if there is one."""
+    judges = [
+        (served, direction)
+        for served in models.all
+        for direction in served.directions
+        if language_names.rank(direction.target, language)
+    ]
+    return max(
+        judges,
+        key=lambda judge: language_names.rank(judge[1].target, language),
+        default=None,
+    )
