@@ -85,6 +85,19 @@ def test_a_text_in_the_target_language_comes_back_as_it_is(client):
         }
 
 
+@pytest.mark.parametrize(
+    ("target", "status"), [("zh", 200), ("zh-Hans", 200), ("zh-Hant", 400)]
+)
+def test_a_text_in_another_variant_of_the_target_language_is_refused(target, status):
+    locales = {"data.source_locale": "zh_Hans", "data.target_locale": "en"}
+    with shouting.client_of(ShoutingEngine(**locales)) as client:
+        body = {"q": "a", "source": "auto", "target": target}
+        answer = client.post("/translate", json=body)
+    assert answer.status_code == status
+    if status == 400:
+        assert "no model translates from 'zh-Hans' to 'zh-Hant'" in answer.text
+
+
 def test_tags_of_html_stay(client):
     body = {**REQUEST, "q": ["<p>a &amp; <b>b</b></p>", "c"], "format": "html"}
     answer = client.post("/translate", json=body).json()

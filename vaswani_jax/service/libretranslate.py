@@ -203,11 +203,19 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
 
 
 def _is_target(detection: Detection, target: str, models: Models) -> bool:
-    """Return whether a text is in the target language, and no model rewrites it."""
+    """Return whether a text is in the target language, and no model rewrites it.
+
+    Two variants, as zh-Hans and zh-Hant, differ; a language without one has them all.
+    """
     # A model that was loaded again may have other languages.
     available = models.targets_by_source().get(detection.language, [])
-    return bool(language_names.rank(detection.language, target)) and not any(
-        language_names.rank(language, target) for language in available
+    rank = language_names.rank(detection.language, target)
+    tags = [language_names.tag(locale) for locale in (detection.language, target)]
+    is_other_variant = rank == 1 and all("-" in tag for tag in tags)
+    return (
+        rank > 0
+        and not is_other_variant
+        and not any(language_names.rank(language, target) for language in available)
     )
 
 
