@@ -32,7 +32,7 @@ def test_all_but_the_space_between_sentences_of_a_paragraph_stays(text, locale):
     spans = texts.split(text, locale)
     parts = [text[span.begin : span.end] for span in spans]
     assert all(part and part == part.strip() for part in parts)
-    joined = texts.join(text, spans, parts, separator=" ")
+    joined = texts.join(text, spans, parts, separators=[" "] * len(spans))
     assert "".join(joined.text.split()) == "".join(text.split())
     ends = texts.LINE_END.findall
     assert ends(joined.text) == ends(text)
@@ -52,9 +52,18 @@ def test_all_but_the_space_between_sentences_of_a_paragraph_stays(text, locale):
 def test_an_empty_translation_has_no_separator(translations, joined):
     text = "One here.   Two there."
     spans = texts.split(text, "en")
-    assert texts.join(text, spans, translations, separator=" ").text == joined
+    separators = [" "] * len(spans)
+    assert texts.join(text, spans, translations, separators=separators).text == joined
 
 
 def test_a_language_without_spaces_has_nothing_between_sentences():
-    spans = texts.split("你好。再见！", "zh")
-    assert texts.join("你好。再见！", spans, ["a", "b"], separator="").text == "ab"
+    text = "你好。再见！"
+    spans = texts.split(text, "zh")
+    assert texts.join(text, spans, ["a", "b"], separators=["", ""]).text == "ab"
+
+
+def test_each_translation_has_the_separator_of_its_language():
+    text = "One. Two. Three."
+    spans = texts.split(text, "en")
+    joined = texts.join(text, spans, ["A.", "一。", "B."], separators=[" ", "", " "])
+    assert joined.text == "A.一。 B."

@@ -64,9 +64,9 @@ def test_a_stream_costs_the_same_for_each_sentence(monkeypatch):
     counts = []
     add = texts.Joining.add
 
-    def count(*call):
+    def count(*call, **options):
         counts.append(1)
-        return add(*call)
+        return add(*call, **options)
 
     monkeypatch.setattr(texts.Joining, "add", count)
     limits = dataclasses.replace(shouting.LIMITS, queue=NUM_SENTENCES)
@@ -144,6 +144,26 @@ def test_a_language_code_holds_for_all_sentences_that_follow():
     assert text[sentence.source_begin : sentence.source_end] == "It runs."
     for begin, end, *_ in sentence.alignment:
         assert sentence.source_begin <= begin < end <= sentence.source_end
+
+
+def test_the_language_code_of_a_sentence_decides_whether_a_space_divides_it():
+    engine = ShoutingEngine()
+    text = ">>jpn<< A dog. It runs.\n>>fra<< One. Two."
+    job = job_of(engine, [text])
+    [result] = asyncio.run(translations.translate(job))
+    # The engine repeats the codes, as no model does.
+    [translation] = result.translations
+    assert translation.text == (
+        ">>JPN<< A DOG.>>JPN<< IT RUNS.\n>>FRA<< ONE. >>FRA<< TWO."
+    )
+
+    async def run():
+        return [event async for event in translations.stream(job)]
+
+    *sentences, [streamed] = asyncio.run(run())
+    assert streamed == result
+    begins = [sentence.target_begin for sentence in sentences]
+    assert begins == [entry.target_begin for entry in result.sentences]
 
 
 def test_the_tag_of_a_corpus_holds_for_all_sentences_that_follow():

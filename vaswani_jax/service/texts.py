@@ -58,25 +58,31 @@ def split(text: str, locale: str) -> list[Span]:
 
 
 def join(
-    text: str, spans: Sequence[Span], translations: Sequence[str], *, separator: str
+    text: str,
+    spans: Sequence[Span],
+    translations: Sequence[str],
+    *,
+    separators: Sequence[str],
 ) -> Joined:
     r"""Return translations with the white space that their paragraphs have in a text.
 
     >>> spans = split("A dog.  It barks.\n\nHello", "en")
     >>> parts = ["Ein Hund.", "Er bellt.", "Hallo"]
-    >>> join("A dog.  It barks.\n\nHello", spans, parts, separator=" ").text
+    >>> join("A dog.  It barks.\n\nHello", spans, parts, separators=[" "] * 3).text
     'Ein Hund. Er bellt.\n\nHallo'
 
     Args:
         text: The source.
         spans: Its sentences, as `split` returns them.
         translations: The translation of each.
-        separator: The text between two translations of a paragraph.
+        separators: The text between each and the one before it in its paragraph.
     """
-    joining = Joining(text, separator=separator)
+    joining = Joining(text)
     target_spans = [
-        joining.add(span, translation)
-        for span, translation in zip(spans, translations, strict=True)
+        joining.add(span, translation, separator=separator)
+        for span, translation, separator in zip(
+            spans, translations, separators, strict=True
+        )
     ]
     return Joined(joining.end(), tuple(target_spans))
 
@@ -84,32 +90,31 @@ def join(
 class Joining:
     """The translations of a text's first sentences, as `join` lays them out."""
 
-    def __init__(self, text: str, *, separator: str) -> None:
+    def __init__(self, text: str) -> None:
         """Begin without a sentence.
 
         Args:
             text: The source.
-            separator: The text between two translations of a paragraph.
         """
         self._text = text
-        self._separator = separator
         self._parts: list[str] = []
         self._length = 0
         self._source_end = 0
         self._paragraph = -1
         self._paragraph_has_text = False
 
-    def add(self, span: Span, translation: str) -> Span:
+    def add(self, span: Span, translation: str, *, separator: str) -> Span:
         """Add the next sentence's translation, and return its span.
 
         Args:
             span: The sentence.
             translation: Its translation.
+            separator: The text between it and the one before it in its paragraph.
         """
         gap = self._text[self._source_end : span.begin]
         if span.paragraph == self._paragraph:
             is_divided = self._paragraph_has_text and translation
-            gap = self._separator if is_divided else ""
+            gap = separator if is_divided else ""
         else:
             self._paragraph_has_text = False
         self._paragraph_has_text |= bool(translation)

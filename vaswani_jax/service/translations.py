@@ -42,12 +42,13 @@ class TranslationJob:
     deadline: float
     glossary: Mapping[str, str] | None = None
 
-    @property
-    def separator(self) -> str:
-        """The text between the translations of two sentences of a paragraph."""
-        return languages.piece_separator(
-            self.direction.prefix, self.served.settings.data
-        )
+    def separators(self, lines: Sequence[alignments.Line]) -> list[str]:
+        """Return the text between each translation and the one before it.
+
+        It follows from the target language of each line, which its code may name.
+        """
+        data = self.served.settings.data
+        return [languages.piece_separator(line.text, data) for line in lines]
 
     def lines(self, text: str, spans: Sequence[Span]) -> list[alignments.Line]:
         """Return the line that the model translates for each sentence of a text.
@@ -118,6 +119,7 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
                 text_spans,
                 hypotheses[first:end],
                 job=job,
+                separators=job.separators(lines[first:end]),
                 pairs=None if pairs is None else pairs[first:end],
             )
         )
@@ -143,13 +145,16 @@ async def _stream(
     job: TranslationJob, spans: Sequence[Sequence[Span]], admission: Admission
 ) -> AsyncGenerator[Event]:
     tasks: list[list[asyncio.Task[_Sentence]]] = []
+    separators: list[list[str]] = []
     turns = itertools.count()
     try:
         for text, prefix, text_spans in zip(
             job.texts, job.prefixes, spans, strict=True
         ):
             tasks.append([])
-            for number, line in enumerate(job.lines(text, text_spans)):
+            lines = job.lines(text, text_spans)
+            separators.append(job.separators(lines))
+            for number, line in enumerate(lines):
                 coroutine = _translate_sentence(
                     job,
                     line,
@@ -162,9 +167,11 @@ async def _stream(
                 await asyncio.sleep(0)
         results = []
         for index, (text, text_spans) in enumerate(zip(job.texts, spans, strict=True)):
-            joining = texts.Joining(text, separator=job.separator)
+            joining = texts.Joining(text)
             sentences: list[_Sentence] = []
-            for span, task in zip(text_spans, tasks[index], strict=True):
+            for span, task, separator in zip(
+                text_spans, tasks[index], separators[index], strict=True
+            ):
                 sentence = await task
                 # Other requests have their turn, also if all sentences are done.
                 await asyncio.sleep(0)
@@ -172,7 +179,7 @@ async def _stream(
                 best = sentence.n_best[0]
                 entry = _entry(
                     span,
-                    joining.add(span, best.text),
+                    joining.add(span, best.text, separator=separator),
                     best,
                     job=job,
                     pairs=[sentence.pairs] if job.has_alignment else None,
@@ -190,6 +197,7 @@ async def _stream(
                     text_spans,
                     [sentence.n_best for sentence in sentences],
                     job=job,
+                    separators=separators[index],
                     pairs=_pairs(sentences, job=job),
                 )
             )
@@ -276,6 +284,7 @@ def _result(
     hypotheses: Sequence[Sequence[Hypothesis]],
     *,
     job: TranslationJob,
+    separators: Sequence[str],
     pairs: Sequence[alignments.Pairs | None] | None,
 ) -> messages.Result:
     """Return a text's translations: the n-th joins each sentence's n-th, or last."""
@@ -284,7 +293,7 @@ def _result(
     for rank in range(max(map(len, hypotheses), default=1)):
         parts = [n_best[min(rank, len(n_best) - 1)] for n_best in hypotheses]
         translation = texts.join(
-            text, spans, [part.text for part in parts], separator=job.separator
+            text, spans, [part.text for part in parts], separators=separators
         )
         best = best or translation
         score = sum((part.score for part in parts), start=0.0)
