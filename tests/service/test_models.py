@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import os
+import threading
 
 import pytest
 
@@ -214,6 +215,32 @@ def test_a_request_is_answered_by_the_models_of_its_begin(loader, running):
         assert running.all[0].engine.is_running
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("step", ["version", "load"])
+def test_the_end_of_the_server_does_not_wait_for_a_reload(
+    step, loader, running, monkeypatch
+):
+    begun, gate, ended = (threading.Event() for _ in range(3))
+
+    def block(argument):
+        begun.set()
+        gate.wait(10)
+        ended.set()
+
+    async def main():
+        await running.start()
+        loader.write("fr")
+        owner = models if step == "version" else loader
+        monkeypatch.setattr(owner, step, block)
+        task = asyncio.create_task(running.refresh(has_urls=False))
+        await asyncio.to_thread(begun.wait, 10)
+        assert not task.done()
+
+    asyncio.run(main())
+    assert not ended.is_set()
+    gate.set()
+    assert ended.wait(10)
 
 
 def test_a_damaged_model_leaves_the_old_one_and_is_told_once(loader, running, caplog):

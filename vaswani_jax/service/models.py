@@ -7,14 +7,13 @@ import functools
 import logging
 import pathlib
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.core import config, languages, paths
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.model import cost
-from vaswani_jax.service import language_names
+from vaswani_jax.service import background, language_names
 from vaswani_jax.service.engine import Engine
 from vaswani_jax.service.limits import Limits
 from vaswani_jax.service.refusals import Refusal
@@ -257,7 +256,7 @@ class Models:
     async def start(self) -> None:
         """Compile the programs of the models, and begin to answer."""
         for served in self.all:
-            await _in_thread(functools.partial(self._warm, served))
+            await background.run(functools.partial(self._warm, served))
             self._begin(served.engine)
 
     async def drain(self) -> None:
@@ -291,7 +290,7 @@ class Models:
         for origin in self._origins:
             served = self._by_name[origin.name]
             try:
-                stamps = await asyncio.to_thread(version, origin.path)
+                stamps = await background.run(functools.partial(version, origin.path))
             except OSError as error:
                 if origin.name not in self._unreadable:
                     logger.error(f"{origin.name}: its files cannot be read: {error}")
@@ -304,8 +303,10 @@ class Models:
             if not has_changed or has_failed or self._loader is None:
                 continue
             try:
-                new = await asyncio.to_thread(self._loader.load, origin)
-                await _in_thread(functools.partial(self._warm, new))
+                new = await background.run(
+                    functools.partial(self._loader.load, origin)
+                )
+                await background.run(functools.partial(self._warm, new))
             except Exception as error:  # The old model answers, whatever is raised.
                 self._failed[origin.name] = stamps
                 logger.error(
@@ -405,30 +406,3 @@ async def _retire(engine: Engine, requests: Iterable[asyncio.Event]) -> None:
     for answered in requests:
         await answered.wait()
     await engine.drain()
-
-
-async def _in_thread(call: Callable[[], None]) -> None:
-    """Run a call in a daemon thread, which does not keep the process alive."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def run() -> None:
-        error = None
-        try:
-            call()
-        except BaseException as raised:
-            error = raised
-        with contextlib.suppress(RuntimeError):  # The loop has ended.
-            loop.call_soon_threadsafe(_finish, done, error)
-
-    threading.Thread(target=run, daemon=True, name="warm").start()
-    await done
-
-
-def _finish(done: "asyncio.Future[None]", error: BaseException | None) -> None:
-    if done.cancelled():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)

@@ -1,0 +1,36 @@
+"""A call in the background gives its result, and no end waits for it."""
+
+import asyncio
+import threading
+
+import pytest
+
+from vaswani_jax.service import background
+
+
+def test_its_result_and_its_error_are_those_of_the_call() -> None:
+    def fail() -> None:
+        raise KeyError("a")
+
+    assert asyncio.run(background.run(lambda: 3)) == 3
+    with pytest.raises(KeyError, match="a"):
+        asyncio.run(background.run(fail))
+
+
+def test_the_end_of_the_loop_does_not_wait_for_a_call() -> None:
+    begun, gate, ended = (threading.Event() for _ in range(3))
+
+    def block() -> None:
+        begun.set()
+        gate.wait(10)
+        ended.set()
+
+    async def main() -> None:
+        task = asyncio.create_task(background.run(block))
+        await asyncio.to_thread(begun.wait, 10)
+        assert not task.done()
+
+    asyncio.run(main())
+    assert not ended.is_set()
+    gate.set()
+    assert ended.wait(10)
