@@ -1,5 +1,7 @@
 """The figures of an engine add up the batches that it begins."""
 
+import dataclasses
+
 from tests.service.test_batches import call, sentence
 from vaswani_jax.service.batches import Batch, Request
 from vaswani_jax.service.figures import Figures
@@ -29,3 +31,11 @@ def test_a_call_counts_its_sentences_and_no_tokens() -> None:
     assert figures == Figures(
         running=3, batches=1, sentences=3, rows=2, waited_seconds=6.0
     )
+
+
+def test_a_sum_has_the_sum_of_every_figure() -> None:
+    kinds = {field.name: type(field.default) for field in dataclasses.fields(Figures)}
+    first = {name: kind(n) for n, (name, kind) in enumerate(kinds.items())}
+    second = {name: kind(100) for name, kind in kinds.items()}
+    total = dataclasses.asdict(Figures(**first) + Figures(**second))
+    assert list(total.values()) == [100 + n for n in range(len(kinds))]

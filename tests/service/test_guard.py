@@ -100,7 +100,7 @@ def test_what_takes_too_long_is_given_up(messages, status, monkeypatch):
         state = guard.State()
         state.status = "ready"
         rules = guard.Rules(keys=Keys([]), body_bytes=10, seconds=0.02)
-        metrics = Metrics(lambda: [])
+        metrics = Metrics(lambda: {})
         guarded = guard.Guard(application, rules=rules, state=state, metrics=metrics)
         scope = {"type": "http", "method": "POST", "path": "/v1/score", "headers": []}
         await guarded(scope, receive, send)

@@ -1,11 +1,16 @@
 """Requests and batches are counted, whatever model answers."""
 
+import asyncio
 import gc
 import weakref
 
+import pytest
+
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
+from vaswani_jax.service.figures import Figures
 from vaswani_jax.service.metrics import COUNTERS, GAUGES, Metrics
+from vaswani_jax.service.models import Loader, Models, Origin, ServedModel
 
 
 def lines_of(metrics):
@@ -30,25 +35,56 @@ def test_requests_are_counted_by_route_and_status():
     assert float(lines["process_resident_memory_bytes"]) > 0
 
 
-def test_a_model_that_was_loaded_again_goes_on_counting():
-    engines = [ShoutingEngine(name="a"), ShoutingEngine(name="b")]
-    metrics = Metrics(lambda: engines)
-    engines[0].lines += ["1", "2"]
-    key = 'vaswani_sentences_total{model="a"}'
-    assert lines_of(metrics)[key] == "2.0"
-    engines[0].lines.append("3")
-    assert lines_of(metrics)[key] == "3.0"
-    old = weakref.ref(engines[0])
-    engines[0] = ShoutingEngine(name="a")
+class ShoutingLoader(Loader):
+    """Loads a model that shouts."""
+
+    def __init__(self):
+        pass
+
+    def load(self, origin):
+        return ServedModel(ShoutingEngine(name=origin.name))
+
+
+@pytest.fixture
+def models():
+    """Two models, which a signal replaces."""
+    loader, origins = ShoutingLoader(), [Origin(name, f"s3://{name}") for name in "ab"]
+    return Models(
+        list(map(loader.load, origins)),
+        limits=shouting.LIMITS,
+        origins=origins,
+        loader=loader,
+    )
+
+
+def test_a_model_that_is_loaded_again_goes_on_counting(models):
+    metrics = Metrics(models.figures)
+
+    def sentences():
+        return float(lines_of(metrics)['vaswani_sentences_total{model="a"}'])
+
+    async def run():
+        await models.start()
+        engine = models.all[0].engine
+        engine.lines += ["1", "2"]
+        with models.request():
+            for number in (3, 4):  # Replaced twice before its figures are read.
+                await models.refresh(has_urls=True)
+                models.all[0].engine.lines.append(str(number))
+            engine.lines.append("5")  # The request began before both.
+            assert sentences() == 5
+        await models.drain()
+        assert sentences() == sentences() == 5
+        return weakref.ref(engine)
+
+    # No model is kept in memory for its figures.
+    first = asyncio.run(run())
     gc.collect()
-    assert old() is None
-    assert lines_of(metrics)[key] == "3.0"
-    engines[0].lines.append("4")
-    assert lines_of(metrics)[key] == lines_of(metrics)[key] == "4.0"
+    assert first() is None
 
 
-def test_every_figure_of_an_engine_is_shown():
-    lines = lines_of(Metrics(lambda: [ShoutingEngine(name="a")]))
+def test_every_figure_of_a_model_is_shown():
+    lines = lines_of(Metrics(lambda: {"a": Figures()}))
     for field in COUNTERS:
         assert f'vaswani_{field}_total{{model="a"}}' in lines
     for field in GAUGES:

@@ -91,7 +91,7 @@ class Service:
         self._on_ready = on_ready
         self._on_failure = on_failure
         self._refreshing = asyncio.Lock()
-        self.metrics = Metrics(lambda: [served.engine for served in models.all])
+        self.metrics = Metrics(models.figures)
         self.api = self._make_api()
         if options.keys.are_needed:
             _describe_key(self.api.openapi())

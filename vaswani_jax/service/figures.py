@@ -39,6 +39,13 @@ class Figures:
     busy_seconds: float = 0.0
     waited_seconds: float = 0.0
 
+    def __add__(self, other: "Figures") -> "Figures":
+        """Return the sum of each figure."""
+        names = [field.name for field in dataclasses.fields(self)]
+        return Figures(
+            **{name: getattr(self, name) + getattr(other, name) for name in names}
+        )
+
     def add_batch(self, batch: Batch, now: float) -> None:
         """Add a batch that begins.
 

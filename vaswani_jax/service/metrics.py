@@ -1,17 +1,16 @@
 """Count what a server does, for Prometheus."""
 
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import prometheus_client
 from prometheus_client import core
 from prometheus_client.registry import Collector
 
-from vaswani_jax.service.engine import Engine
+from vaswani_jax.service.figures import Figures
 
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-# Of each model: the field of `Engine.figures`, and what it counts.
+# Of each model: the field of `Figures`, and what it counts.
 COUNTERS = {
     "batches": "Batches that were computed",
     "sentences": "Sentences in batches",
@@ -34,11 +33,11 @@ GAUGES = {
 class Metrics:
     """The figures of a server since its start."""
 
-    def __init__(self, engines: Callable[[], Sequence[Engine]]) -> None:
+    def __init__(self, figures: Callable[[], Mapping[str, Figures]]) -> None:
         """Begin to count.
 
         Args:
-            engines: Returns the engines that run now.
+            figures: Returns the figures of each model.
         """
         self._registry = prometheus_client.CollectorRegistry()
         self._requests = prometheus_client.Counter(
@@ -60,7 +59,7 @@ class Metrics:
             registry=self._registry,
         )
         prometheus_client.ProcessCollector(registry=self._registry)
-        self._registry.register(_Figures(engines))
+        self._registry.register(_Figures(figures))
 
     def begin(self) -> None:
         """Count a request that has arrived."""
@@ -84,16 +83,10 @@ class Metrics:
 
 
 class _Figures(Collector):
-    """Reads the figures of engines when Prometheus asks for them.
+    """Reads the figures of models when Prometheus asks for them."""
 
-    When a model is loaded again, its counters go on from those of its predecessor.
-    """
-
-    def __init__(self, engines: Callable[[], Sequence[Engine]]) -> None:
-        self._engines = engines
-        # Weak: a model that was replaced is not kept in memory for its figures.
-        self._last: dict[str, tuple[weakref.ref[Engine], dict[str, float]]] = {}
-        self._offsets: dict[str, dict[str, float]] = {}
+    def __init__(self, figures: Callable[[], Mapping[str, Figures]]) -> None:
+        self._figures = figures
 
     def describe(self) -> Iterable[core.Metric]:
         """Return nothing: the names are not checked when it is registered."""
@@ -109,21 +102,10 @@ class _Figures(Collector):
             field: core.GaugeMetricFamily(f"vaswani_{field}", text, labels=["model"])
             for field, text in GAUGES.items()
         }
-        for engine in self._engines():
-            figures = engine.figures()
-            values = {field: float(getattr(figures, field)) for field in COUNTERS}
-            reference = weakref.ref(engine)
-            previous, last = self._last.get(engine.name, (reference, values))
-            offsets = self._offsets.setdefault(
-                engine.name, dict.fromkeys(COUNTERS, 0.0)
-            )
-            if previous() is not engine:
-                for field in COUNTERS:
-                    offsets[field] += last[field]
-            self._last[engine.name] = (reference, values)
+        for name, figures in self._figures().items():
             for field, counter in counters.items():
-                counter.add_metric([engine.name], offsets[field] + values[field])
+                counter.add_metric([name], float(getattr(figures, field)))
             for field, gauge in gauges.items():
-                gauge.add_metric([engine.name], float(getattr(figures, field)))
+                gauge.add_metric([name], float(getattr(figures, field)))
         yield from counters.values()
         yield from gauges.values()

@@ -15,6 +15,7 @@ from vaswani_jax.inference.translator import Translator
 from vaswani_jax.model import cost
 from vaswani_jax.service import background, language_names
 from vaswani_jax.service.engine import Engine
+from vaswani_jax.service.figures import Figures
 from vaswani_jax.service.limits import Limits
 from vaswani_jax.service.refusals import Refusal
 
@@ -245,6 +246,9 @@ class Models:
         self._unreadable: set[str] = set()
         self._drains: set[asyncio.Task[None]] = set()
         self._running: set[Engine] = set()
+        # Engines that were replaced: those that still answer, and the sums of the rest.
+        self._retiring: set[Engine] = set()
+        self._retired_figures: dict[str, Figures] = {}
         # Each is set when a request is answered.
         self._requests: set[asyncio.Event] = set()
 
@@ -252,6 +256,13 @@ class Models:
     def all(self) -> tuple[ServedModel, ...]:
         """The models, the default first."""
         return tuple(self._by_name.values())
+
+    def figures(self) -> Mapping[str, Figures]:
+        """Return the figures of each model, with those of its earlier versions."""
+        sums = dict.fromkeys(self._by_name, Figures()) | self._retired_figures
+        for engine in (*(served.engine for served in self.all), *self._retiring):
+            sums[engine.name] += engine.figures()
+        return sums
 
     async def start(self) -> None:
         """Compile the programs of the models, and begin to answer."""
@@ -319,9 +330,22 @@ class Models:
             self._failed.pop(origin.name, None)
             logger.info(f"{origin.name}: loaded again, checkpoint {new.checkpoint}")
             self._running.discard(served.engine)
-            task = asyncio.create_task(_retire(served.engine, set(self._requests)))
+            self._retiring.add(served.engine)
+            task = asyncio.create_task(
+                self._retire(served.engine, set(self._requests))
+            )
             self._drains.add(task)
             task.add_done_callback(self._drains.discard)
+
+    async def _retire(self, engine: Engine, requests: Iterable[asyncio.Event]) -> None:
+        """Drain an engine when all requests that may need it are answered."""
+        for answered in requests:
+            await answered.wait()
+        await engine.drain()
+        self._retired_figures[engine.name] = (
+            self._retired_figures.get(engine.name, Figures()) + engine.figures()
+        )
+        self._retiring.discard(engine)
 
     def _warm(self, served: ServedModel) -> None:
         served.engine.warm()
@@ -399,10 +423,3 @@ class Models:
 
 
 _TO = {"source": "from", "target": "to"}
-
-
-async def _retire(engine: Engine, requests: Iterable[asyncio.Event]) -> None:
-    """Drain an engine when all requests that may need it are answered."""
-    for answered in requests:
-        await answered.wait()
-    await engine.drain()
