@@ -10,6 +10,7 @@ import pytest
 
 from tests import settings
 from tests.service import small_models
+from vaswani_jax.inference import generate
 from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service.engine import Engine
@@ -141,6 +142,25 @@ def test_attention_and_pages_search_as_requests_do_by_default() -> None:
     assert small_models.translator().config.search.beam_size not in limits.beam_sizes
     assert first.config.search.beam_size == 2
     assert first.line_translator(2, 1) is first.line_translator(2, 1)
+
+
+@pytest.mark.parametrize("min_tokens", [1, 99])
+def test_the_longest_output_of_the_search_can_be_scored(min_tokens: int) -> None:
+    tiny = small_models.translator()
+    search = dataclasses.replace(tiny.config.search, min_tokens=min_tokens)
+    assert search.max_source_tokens + search.max_extra_tokens < 99
+    translator = FewShapesTranslator(
+        Translator(
+            dataclasses.replace(tiny.config, search=search),
+            tiny.vocabulary,
+            members=tiny.members,
+        ),
+        limits=small_models.LIMITS,
+    )
+    longest = generate.longest_output(
+        search.max_source_tokens, 0, search=search, models=[tiny.config.model]
+    )
+    assert translator.shapes.pair_length(longest) == longest
 
 
 def test_a_model_that_draws_its_outputs_is_refused() -> None:

@@ -76,8 +76,14 @@ class FewShapesTranslator(Translator):
             num_devices=parallel.num_devices(),
             is_cpu=parallel.on_cpu(),
             allows_constraints=not self.vocabulary.is_trees,
+            # An output may need min_tokens, whatever the length of its source.
             longest_pair=min(
-                search.max_source_tokens + search.max_extra_tokens, *tables, 1 << 30
+                max(
+                    search.max_source_tokens + search.max_extra_tokens,
+                    search.min_tokens,
+                ),
+                *tables,
+                1 << 30,
             ),
         )
 
