@@ -16,6 +16,7 @@ from vaswani_jax.service import models
 from vaswani_jax.service.limits import Limits
 from vaswani_jax.service.models import Loader, Models, Origin, ServedModel
 from vaswani_jax.service.refusals import Refusal
+from vaswani_jax.training import loggers, resume
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,18 @@ def test_a_version_changes_with_the_files_of_its_checkpoint_alone(tmp_path):
     bundle.write_bytes(b"ab")
     assert models.version(str(bundle)) != second
     assert models.version("s3://box/run") is None
+
+
+def test_a_run_that_resumes_changes_its_version_only_by_its_settings(tmp_path):
+    (tmp_path / "config.json").write_text('{"search": {"beam_size": 4}}')
+    first = models.version(str(tmp_path))
+    for name in (resume.EVALUATED, loggers.FILE):
+        (tmp_path / name).write_text("{}")
+    os.utime(tmp_path / "config.json", ns=(1, 1))
+    assert models.version(str(tmp_path)) == first
+    (tmp_path / "config.json").write_text('{"search": {"beam_size": 5}}')
+    os.utime(tmp_path / "config.json", ns=(1, 1))
+    assert models.version(str(tmp_path)) != first
 
 
 def test_a_file_whose_name_has_an_at_sign_is_not_split(tmp_path):

@@ -25,6 +25,9 @@ NEVER = object()
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # The files in the directory of a model; a run has its checkpoints in folders.
 ENDINGS = ("json", "safetensors", "bin", "spm")
+# A run that resumes writes all these again: the settings, usually as they were, and
+# records that no model is loaded from.
+SETTINGS, RECORDS = "config.json", ("evaluated.json", "loggers.json")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,14 +158,23 @@ def version(path: str) -> object:
     if not root.is_dir():
         return _stamps([root])
     # A directory of MarianMT has files of all these kinds, a run its settings.
-    files = [file for ending in ENDINGS for file in root.glob(f"*.{ending}")]
+    files = [
+        file
+        for ending in ENDINGS
+        for file in root.glob(f"*.{ending}")
+        if file.name not in (SETTINGS, *RECORDS)
+    ]
+    settings = None
+    with contextlib.suppress(OSError):
+        settings = (root / SETTINGS).read_bytes()
     all_folders = {"checkpoints", *select.FOLDERS}
     steps = [
         step
         for folder in all_folders - select.other_folders(checkpoint or "averaged")
         for step in (root / folder).glob("*")
     ]
-    return _stamps([*files, *steps, *(step / "files.json" for step in steps)])
+    stamps = _stamps([*files, *steps, *(step / "files.json" for step in steps)])
+    return stamps, settings
 
 
 def _stamps(files: Sequence[pathlib.Path]) -> tuple[tuple[str, int, int, int], ...]:
