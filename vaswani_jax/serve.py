@@ -171,6 +171,7 @@ def main() -> None:
     from vaswani_jax.service import app, guard, log_texts, models, page_writer, server
     from vaswani_jax.service.keys import Keys, read_keys
 
+    hangups = server.note_hangups()
     origins = models.read_origins(MODELS.value)
     keys = Keys([])
     if API_KEYS.value:
@@ -217,7 +218,9 @@ def main() -> None:
             on_ready=announce,
             on_failure=fail,
         )
-        running = server.Server(service, drain_seconds=limits.seconds + 5)
+        running = server.Server(
+            service, drain_seconds=limits.seconds + 5, hangups=hangups
+        )
         logger.info(f"listening on {url}, preparing the models")
         running.run(sockets=[listener])
     if failures:

@@ -53,6 +53,22 @@ def test_models_at_urls_are_left_by_the_clock_and_loaded_by_a_signal(monkeypatch
     assert refreshed[-1]
 
 
+def test_a_signal_that_comes_early_reloads_once_the_server_is_ready(monkeypatch):
+    service = shouting.service_of(ShoutingEngine())
+    refreshed = []
+
+    async def refresh(*, has_urls):
+        refreshed.append((service.state.status, has_urls))
+
+    monkeypatch.setattr(service.models, "refresh", refresh)
+    for _ in range(2):
+        asyncio.run(service.reload())
+    assert not refreshed
+    with shouting.TestClient(service, "http://localhost"):
+        wait_until(lambda: refreshed)
+    assert refreshed == [("ready", True)]
+
+
 @pytest.mark.parametrize("status", ["starting", "draining"])
 def test_a_server_that_is_not_ready_says_so_and_when_to_come_back(status):
     service = shouting.service_of(ShoutingEngine())

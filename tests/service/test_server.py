@@ -1,8 +1,12 @@
 """A server opens its socket, and ends when it is told to."""
 
+import asyncio
+import signal
 import socket
+from unittest import mock
 
 import pytest
+import uvicorn
 
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
@@ -34,6 +38,30 @@ def test_a_second_signal_does_not_wait():
     service.state.status = "draining"
     running.handle_exit(15, None)
     assert running.should_exit and running.force_exit
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP")
+@pytest.mark.parametrize("num_signals", [0, 2])
+def test_a_hangup_while_models_are_loaded_is_not_lost(num_signals, monkeypatch):
+    service = shouting.service_of(ShoutingEngine())
+    reload = mock.AsyncMock(spec=service.reload)
+    monkeypatch.setattr(service, "reload", reload)
+    monkeypatch.setattr(uvicorn.Server, "startup", mock.AsyncMock())
+
+    async def start(running):
+        await running.startup()
+        await asyncio.sleep(0)
+
+    handler = signal.getsignal(signal.SIGHUP)
+    try:
+        hangups = server.note_hangups()
+        for _ in range(num_signals):
+            signal.raise_signal(signal.SIGHUP)
+        running = server.Server(service, drain_seconds=30.0, hangups=hangups)
+        asyncio.run(start(running))
+    finally:
+        signal.signal(signal.SIGHUP, handler)
+    assert reload.await_count == (num_signals > 0)
 
 
 def test_idle_connections_stay_longer_than_proxies_keep_theirs():

@@ -91,6 +91,7 @@ class Service:
         self._on_ready = on_ready
         self._on_failure = on_failure
         self._refreshing = asyncio.Lock()
+        self._reloads_when_ready = False
         self.metrics = Metrics(models.figures)
         self.api = self._make_api()
         if options.keys.are_needed:
@@ -133,7 +134,10 @@ class Service:
                 await self.models.refresh(has_urls=has_urls)
 
     async def reload(self) -> None:
-        """Load the changed models, and those at URLs, if the server is ready."""
+        """Load the changed models, and those at URLs, at once or when it is ready."""
+        if self.state.status == "starting":
+            self._reloads_when_ready = True
+            return
         await self.refresh(has_urls=True)
 
     async def drain(self, *, seconds: float) -> None:
@@ -211,6 +215,8 @@ class Service:
         if self.state.status == "starting":
             self.state.status = "ready"
             self._on_ready()
+            if self._reloads_when_ready:
+                await self.reload()
 
     async def _watch(self) -> None:
         while True:

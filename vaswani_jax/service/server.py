@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 import uvicorn
@@ -24,12 +24,15 @@ CLOSING_SECONDS = 5
 class Server(uvicorn.Server):
     """A server that ends at a signal, after it has answered accepted requests."""
 
-    def __init__(self, service: Service, *, drain_seconds: float) -> None:
+    def __init__(
+        self, service: Service, *, drain_seconds: float, hangups: Sequence[int] = ()
+    ) -> None:
         """Configure uvicorn for an application; no socket is opened.
 
         Args:
             service: The application.
             drain_seconds: The longest wait for accepted requests.
+            hangups: The list of `note_hangups`: a signal in it reloads the models.
         """
         for name in ("uvicorn", "uvicorn.error"):
             # A client that sends nonsense is not worth a line of the log.
@@ -53,15 +56,16 @@ class Server(uvicorn.Server):
         service.state.count_connections = lambda: len(self.server_state.connections)
         self._service = service
         self._drain_seconds = drain_seconds
+        self._hangups = hangups
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen; from here on signals are handled."""
         self._loop = asyncio.get_running_loop()
-        with contextlib.suppress(AttributeError, ValueError):
-            # Windows has no SIGHUP, and only the main thread takes signals.
-            signal.signal(signal.SIGHUP, self._handle_hangup)
+        _set_hangup_handler(self._handle_hangup)
+        if self._hangups:
+            self._begin(self._service.reload)
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -87,6 +91,22 @@ class Server(uvicorn.Server):
         logger.info("draining: accepted requests are answered, others refused")
         await self._service.drain(seconds=self._drain_seconds)
         self.should_exit = True
+
+
+def note_hangups() -> Sequence[int]:
+    """Return a list that gets each SIGHUP until a `Server` starts.
+
+    By default a SIGHUP while the models are loaded would end the process.
+    """
+    hangups: list[int] = []
+    _set_hangup_handler(lambda sig, frame: hangups.append(sig))
+    return hangups
+
+
+def _set_hangup_handler(handler: Callable[[int, FrameType | None], None]) -> None:
+    with contextlib.suppress(AttributeError, ValueError):
+        # Windows has no SIGHUP, and only the main thread takes signals.
+        signal.signal(signal.SIGHUP, handler)
 
 
 @contextlib.contextmanager
