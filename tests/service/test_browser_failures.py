@@ -1,6 +1,7 @@
 """The page of `vaswani serve` shows what fails, and goes on."""
 
 import re
+import time
 
 import pytest
 
@@ -131,3 +132,22 @@ def test_a_server_that_starts_or_ends_says_so(open_tab):
         server.status = "ready"
         clock.fast_forward(2000)
         expect(tab, "#translation", "three′")
+
+
+def test_a_ready_server_that_refuses_its_lists_is_asked_after_pauses(open_tab):
+    with WordServer() as server:
+        server.refused_paths = {"/v1/models"}
+        tab = open_tab(server, has_clock=True)
+        expect(tab, "#server-alert", "Too many requests.")
+        # No pause ends while the clock stands.
+        tab.page.clock.pause_at(time.time() + 60)
+        count = sum(url.endswith("/v1/models") for url in tab.requests)
+        tab.page.wait_for_timeout(500)
+        # Those that were on their way, and the one whose pause has ended.
+        paths = [url.removeprefix(server.origin) for url in tab.requests]
+        assert paths.count("/v1/models") <= count + 2
+        server.refused_paths = set()
+        tab.page.clock.fast_forward(10_000)
+        tab.page.clock.resume()
+        tab.page.locator("#source-language:enabled").wait_for()
+        assert tab.page.locator("#server-alert").is_hidden()

@@ -110,6 +110,7 @@ class WordServer:
         endings: How the next streams end after their first sentence, in bytes; None
             for as they should.
         gate: If set, each sentence of a stream waits for its release.
+        refused_paths: The paths that are refused with status 429.
         requests: The bodies of the requests to translate, as they arrived.
         left: The texts whose client went away before the answer.
         edits: The parts of files that are replaced, by the file's name.
@@ -126,6 +127,7 @@ class WordServer:
         self.refusals: list[tuple[int, Any, dict[str, str]]] = []
         self.endings: list[bytes | None] = []
         self.gate: threading.Semaphore | None = None
+        self.refused_paths: set[str] = set()
         self.requests: list[dict[str, Any]] = []
         self.left: list[str] = []
         self.edits: dict[str, tuple[str, str]] = {}
@@ -188,6 +190,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/health":
             status = self.words.status
             self.send_json(200 if status == "ready" else 503, {"status": status})
+        elif path in self.words.refused_paths:
+            self.refuse(429, "too many requests")
         elif self.is_admitted():
             answers = {"/v1/models": MODELS, "/v1/languages": LANGUAGES}
             if path == "/v1/page":

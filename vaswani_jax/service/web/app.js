@@ -269,8 +269,9 @@ async function begin() {
 }
 
 let isWatched = false;
+let beginPause = POLL_MS;
 
-/** Show that the server starts or ends, until it is ready. */
+/** Show that the server starts or ends, until it is ready; then load what is missing. */
 async function watch() {
   if (isWatched) return;
   isWatched = true;
@@ -282,13 +283,22 @@ async function watch() {
   const isAway = state !== "ready";
   for (let wait = POLL_MS; state !== "ready"; wait = Math.min(wait * 1.5, MAX_POLL_MS)) {
     showMessage("server-state", states[state] ?? "");
-    await new Promise((resolve) => setTimeout(resolve, wait));
+    await sleep(wait);
     state = await currentState();
   }
   showMessage("server-state", "");
+  // A server that is ready, or a proxy before it, may still refuse its lists.
+  if (!isReady && !isAway) {
+    await sleep(beginPause);
+    beginPause = Math.min(beginPause * 1.5, MAX_POLL_MS);
+  }
   isWatched = false;
   if (!isReady) begin();
   else if (isAway && !byId("retry").hidden) translate();
+}
+
+function sleep(milliseconds) {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
 /** Return the server's state, "away" if it names none. */
