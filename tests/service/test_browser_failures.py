@@ -1,6 +1,7 @@
 """The page of `vaswani serve` shows what fails, and goes on."""
 
 import re
+import threading
 import time
 
 import pytest
@@ -151,3 +152,22 @@ def test_a_ready_server_that_refuses_its_lists_is_asked_after_pauses(open_tab):
         tab.page.clock.resume()
         tab.page.locator("#source-language:enabled").wait_for()
         assert tab.page.locator("#server-alert").is_hidden()
+
+
+def test_the_translations_of_an_older_text_are_not_shown_below_another(open_tab):
+    with WordServer() as server:
+        server.list_gate = threading.Semaphore(0)
+        tab = open_tab(server)
+        tab.page.locator("#source-language:enabled").wait_for()
+        with tab.page.expect_request(
+            lambda request: '"text":"three four."' in (request.post_data or "")
+        ):
+            tab.translate("one two. three four.")
+        # Without a list of its own, the new text sends no request for one.
+        tab.page.locator("#settings summary").click()
+        tab.page.locator("#n-best").select_option("1")
+        assert tab.translate("five six. seven eight.") == "six.′ five′ eight.′ seven′"
+        server.list_gate.release(9)
+        tab.page.wait_for_timeout(300)
+        rows = tab.page.locator("#hypotheses li").all_text_contents()
+        assert rows == ["eight.′ seven′score −0.50"]

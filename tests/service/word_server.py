@@ -4,6 +4,7 @@ It translates a sentence by its words in reverse order, each with a prime, so th
 "one in-two." is "two.′ in′ one′": what a hyphen joins are two words of the translation.
 """
 
+import contextlib
 import json
 import mimetypes
 import pathlib
@@ -110,6 +111,7 @@ class WordServer:
         endings: How the next streams end after their first sentence, in bytes; None
             for as they should.
         gate: If set, each sentence of a stream waits for its release.
+        list_gate: If set, each answer without a stream waits for its release.
         refused_paths: The paths that are refused with status 429.
         requests: The bodies of the requests to translate, as they arrived.
         left: The texts whose client went away before the answer.
@@ -127,6 +129,7 @@ class WordServer:
         self.refusals: list[tuple[int, Any, dict[str, str]]] = []
         self.endings: list[bytes | None] = []
         self.gate: threading.Semaphore | None = None
+        self.list_gate: threading.Semaphore | None = None
         self.refused_paths: set[str] = set()
         self.requests: list[dict[str, Any]] = []
         self.left: list[str] = []
@@ -213,7 +216,9 @@ class _Handler(BaseHTTPRequestHandler):
         result = translate(body["text"], n_best=body["n_best"])
         answer = {"model": "", "source": "", "target": "", "results": [result]}
         if not body.get("stream"):
-            self.send_json(200, answer)
+            with contextlib.suppress(ConnectionError):
+                self.wait(self.words.list_gate)
+                self.send_json(200, answer)
             return
         self.send(200, b"", {"Content-Type": "text/event-stream; charset=utf-8"})
         try:
@@ -231,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
         [result] = answer["results"]
         ending = self.words.endings.pop(0) if self.words.endings else None
         for entry in result["sentences"]:
-            self.wait()
+            self.wait(self.words.gate)
             source = text[entry["source_begin"] : entry["source_end"]]
             best = result["translations"][0]["text"]
             target = best[entry["target_begin"] : entry["target_end"]]
@@ -242,9 +247,12 @@ class _Handler(BaseHTTPRequestHandler):
                 return
         yield _event("done", answer)
 
-    def wait(self) -> None:
-        """Wait until the gate lets a sentence pass."""
-        gate = self.words.gate
+    def wait(self, gate: threading.Semaphore | None) -> None:
+        """Wait until a gate lets a sentence or an answer pass.
+
+        Raises:
+            ConnectionError: The client went away.
+        """
         for _ in range(int(SECONDS / 0.01)):
             if gate is None or gate.acquire(timeout=0.01):
                 return

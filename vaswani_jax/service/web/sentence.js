@@ -63,8 +63,10 @@ function loadHypotheses(request, sentence, language) {
     return drawHypotheses(hypotheses, language);
   }
   drawHypotheses([{ text: sentence.target, score: sentence.score }], language);
-  if (pendingRequest === key || request.n_best < 2) return;
+  if (pendingRequest === key) return;
+  // An older request is of another sentence, whether or not a new one follows.
   forgetSentence();
+  if (request.n_best < 2) return;
   pendingRequest = key;
   const { signal } = controller = new AbortController();
   timer = setTimeout(async () => {
