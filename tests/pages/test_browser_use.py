@@ -143,6 +143,24 @@ def test_the_drawing_is_saved_as_svg_and_png(tab):
     assert sizes == tuple(2 * int(root.get(name)) for name in ("width", "height"))
 
 
+def test_without_a_drawing_nothing_is_saved_and_the_page_stays_dark(tab):
+    tab.show("v=matrix&h=none&theme=dark")
+    page = tab.page
+    number = len(tab.messages)
+    assert "Switch on a head" in page.locator("#caption").inner_text()
+    assert page.locator("#drawing > *").count() == 0
+    for name in ("save-svg", "save-png"):
+        assert page.locator(f"#{name}").is_disabled()
+    # A drawing that cannot be copied changes no colour either.
+    page.evaluate("() => { try { copyDrawing(); } catch {} }")
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    assert page.locator("html").get_attribute("class") in (None, "")
+    assert tab.messages[number:] == []
+    tab.show("v=matrix&h=1")
+    assert page.locator("#save-svg").is_enabled()
+    assert page.locator("#save-png").is_enabled()
+
+
 # The tab stop and the name of each box that scrolls sideways.
 WIDE = """() => [...document.querySelectorAll(".scroll")]
     .filter(box => box.scrollWidth > box.clientWidth)

@@ -12,10 +12,12 @@ function copyDrawing() {
   const root = document.documentElement;
   root.dataset.theme = "light";
   root.classList.add("exported");
-  const copy = copyStyled();
-  root.classList.remove("exported");
-  root.dataset.theme = state.theme;
-  return copy;
+  try {
+    return copyStyled();
+  } finally {
+    root.classList.remove("exported");
+    root.dataset.theme = state.theme;
+  }
 }
 
 /** Return the name of a file without its ending: what the drawing shows. */

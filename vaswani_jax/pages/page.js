@@ -31,6 +31,8 @@ function draw() {
     lines: drawLines, matrix: drawMatrix, overview: drawOverview,
     beam: drawBeam, training: drawTraining, roles: drawRoles,
   })[state.view]();
+  const hasDrawing = byId("drawing").querySelector("svg") !== null;
+  byId("save-svg").disabled = byId("save-png").disabled = !hasDrawing;
   markScrollers();
   const focused = key && document.querySelector(`[data-key="${key}"]`);
   if (focused && document.activeElement !== focused) focused.focus();
