@@ -3,6 +3,7 @@
 import pathlib
 import types
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +12,10 @@ import pytest
 
 from tests import settings
 from vaswani_jax.core import types as core_types
+from vaswani_jax.data.prepared import PreparedData
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.exchange import ctranslate, verify
+from vaswani_jax.inference.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +90,38 @@ def test_the_serialized_programs_are_searched_with_the_penalty_of_the_search(
     )
     engine = verify.stablehlo_engine(tmp_path, vocabulary, search=small.search)
     assert engine(["a b"]) == [expected]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError("valid.source.txt is missing"),
+        ValueError("valid.source.txt has changed"),
+    ],
+)
+def test_text_that_cannot_be_read_is_a_warning_since_the_export_is_complete(
+    vocabulary: Vocabulary,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: pathlib.Path,
+    error: Exception,
+) -> None:
+    data = mock.Mock(spec=PreparedData, counts={"valid": {"kept": 10}})
+    data.text.side_effect = error
+    translator = mock.Mock(
+        spec=Translator, config=settings.small_settings(), vocabulary=vocabulary
+    )
+
+    def compare(lines: int | None) -> str:
+        return verify.compare(
+            translator,
+            data,
+            directory=tmp_path,
+            form="bundle",
+            quantization=None,
+            lines=lines,
+        )
+
+    # No line needs no text, hence no warning.
+    assert compare(0) == "" and caplog.messages == []
+    assert compare(None) == ""
+    assert caplog.messages == [f"nothing is compared: {error}"]

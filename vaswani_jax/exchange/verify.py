@@ -45,7 +45,8 @@ def compare(
 ) -> str:
     """Translate validation lines, or those of the test set, by an export and by us.
 
-    Logs which lines and settings are not compared.
+    Logs which lines and settings are not compared. Text that cannot be read is a
+    warning: the export is complete without a comparison.
 
     Args:
         translator: The origin.
@@ -53,11 +54,13 @@ def compare(
         directory: The export.
         form: Its format.
         quantization: Of CTranslate2's file; None tries float32 and int8.
-        lines: How many to translate; None for all.
+        lines: How many to translate; 0 for none, whose text is not read; None for all.
 
     Returns:
         A `format_agreement`; "" if there is nothing to compare.
     """
+    if lines == 0:
+        return ""
     splits = [split for split in ("valid", "test") if split in data.counts]
     if not splits:
         model = "this run" if data.counts else "an imported model"
@@ -66,7 +69,11 @@ def compare(
         )
         return ""
     vocabulary, search = translator.vocabulary, translator.config.search
-    source, references = (side[:lines] for side in data.text(splits[0]))
+    try:
+        source, references = (side[:lines] for side in data.text(splits[0]))
+    except (OSError, ValueError) as error:
+        logger.warning(f"nothing is compared: {error}")
+        return ""
     short = find_short_lines(source, vocabulary, search=search)
     if long := len(source) - len(short):
         logger.info(
