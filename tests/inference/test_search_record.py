@@ -5,6 +5,7 @@ import itertools
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -26,12 +27,24 @@ def records_of(
     logit_bias: Any = None,
     **options: Any,
 ) -> list[SearchRecord]:
-    return search_record.record(
-        prefixes.STEPPER,
-        prefixes.initial_state(logits, W=W),
-        max_lengths=jnp.asarray(max_lengths),
-        options=prefixes.options(W=W, **options),
-        logit_bias=logit_bias,
+    max_lengths = jnp.asarray(max_lengths)
+    search_options = prefixes.options(W=W, **options)
+    T = search_options.max_length
+
+    @jax.jit
+    def advance(search: beam_search.Search) -> Any:
+        return beam_search.advance(
+            search,
+            prefixes.STEPPER,
+            max_lengths=max_lengths,
+            options=search_options,
+            logit_bias=logit_bias,
+        )
+
+    state = prefixes.STEPPER.resize(prefixes.initial_state(logits, W=W), T)
+    search = beam_search.start(max_lengths, state, W=W, T=T)
+    return search_record.follow(
+        search, advance, max_lengths=max_lengths, options=search_options
     )
 
 

@@ -110,36 +110,12 @@ def record_rows(
         settings, models, rows=rows, vocab_size=vocab_size, n_best=n_best
     )
     program = _program(settings, tuple(models), vocab_size=vocab_size, n_best=n_best)
-    return _follow(
+    return follow(
         program.start(params, rows),
         functools.partial(program.advance, params, rows),
         max_lengths=plan.max_lengths,
         options=plan.options,
     )
-
-
-def record(
-    stepper: beam_search.Stepper,
-    state: beam_search.State,
-    *,
-    max_lengths: Int[Array, "B"],
-    options: beam_search.SearchOptions,
-    logit_bias: beam_search.LogitBias | None = None,
-) -> list[SearchRecord]:
-    """Return the record of each sentence's search; see `beam_search.beam_search`."""
-
-    @jax.jit
-    def advance(search: beam_search.Search) -> Any:
-        return beam_search.advance(
-            search,
-            stepper,
-            max_lengths=max_lengths,
-            options=options,
-            logit_bias=logit_bias,
-        )
-
-    search = _start(stepper, state, max_lengths=max_lengths, options=options)
-    return _follow(search, advance, max_lengths=max_lengths, options=options)
 
 
 class _Program(NamedTuple):
@@ -169,11 +145,10 @@ def _program(
 
     def start(params: Any, rows: generate.Rows) -> beam_search.Search:
         task = task_of(params=params, rows=rows)
-        return _start(
-            task.stepper,
-            task.caches,
-            max_lengths=task.max_lengths,
-            options=task.options,
+        T = task.options.max_length
+        state = task.stepper.resize(task.caches, T)
+        return beam_search.start(
+            task.max_lengths, state, W=task.options.beam_size, T=T
         )
 
     def advance(params: Any, rows: generate.Rows, search: beam_search.Search) -> Any:
@@ -189,26 +164,21 @@ def _program(
     return _Program(jax.jit(start), jax.jit(advance, donate_argnums=2))
 
 
-def _start(
-    stepper: beam_search.Stepper,
-    state: beam_search.State,
-    *,
-    max_lengths: Int[Array, "B"],
-    options: beam_search.SearchOptions,
-) -> beam_search.Search:
-    T = options.max_length
-    state = stepper.resize(state, T)
-    return beam_search.start(max_lengths, state, W=options.beam_size, T=T)
-
-
-def _follow(
+def follow(
     search: beam_search.Search,
     advance: Callable[..., tuple[beam_search.Search, beam_search.Choice]],
     *,
     max_lengths: Int[Array, "B"],
     options: beam_search.SearchOptions,
 ) -> list[SearchRecord]:
-    """Search to the end and return the record of each sentence."""
+    """Search to the end and return the record of each sentence.
+
+    Args:
+        search: The search before the first position.
+        advance: Goes on by a position, and returns what it chose, too.
+        max_lengths: Most tokens of each output, the end mark counted.
+        options: How to search.
+    """
 
     def penalty(length: float) -> float:
         form = options.penalty_form
