@@ -41,8 +41,17 @@ def test_a_code_leaves_room_for_a_subword_or_is_refused(
     # The first subword, taken for a code, stands before every other.
     assert three.translate(None, ["a b c"]) == ["a b a c"]
     two = echo.echo_translator(vocabulary, monkeypatch, max_source_tokens=2)
-    with pytest.raises(ValueError, match="max_source_tokens must be at least 3 for"):
-        two.translate(None, ["a b c"])
+    sentence = r"^line 2: config\.search\.max_source_tokens must be at least 3 for"
+    with pytest.raises(ValueError, match=sentence):
+        two.translate(None, ["", "a b c"])
+    with pytest.raises(ValueError, match=r"^line 12: "):
+        cut_lines(
+            ["", "a b c"],
+            None,
+            vocabulary=vocabulary,
+            settings=settings.small_settings(**{"search.max_source_tokens": 2}),
+            first_line=11,
+        )
     assert two.translate(None, ["a", ""]) == ["", ""]
 
 

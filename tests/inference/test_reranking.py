@@ -173,7 +173,7 @@ def test_parameters_that_are_no_numbers_are_named() -> None:
             {"reverse": FORTH},
             "reverse model translates en to de; name a run that translates de",
         ),
-        ({"reverse": settings.TWO_TARGETS}, "runs of one target language, got "),
+        ({"reverse": settings.TWO_TARGETS}, "one target language, got de,fr; rerank"),
     ],
 )
 def test_a_model_of_other_languages_is_refused(
@@ -182,9 +182,24 @@ def test_a_model_of_other_languages_is_refused(
     models: Any = {name: Rated(**changes) for name, changes in options.items()}
     with pytest.raises(ValueError, match=message):
         Rated(**FORTH).rerank(LINES, n_best_lists(), **models)
+    with pytest.raises(ValueError, match="one target language, got de,fr; rerank"):
+        Reranking(reverse=Rated(**BACK)).check(Rated(**settings.TWO_TARGETS))
     # A region is no other language.
     region = Rated(**{**FORTH, "data.source_locale": "en_GB"})
     Reranking(forward=region).check(Rated(**FORTH))
+
+
+def translating_to(locales: str) -> Rated:
+    tags = ",".join(f"<2{locale}>" for locale in locales.split(","))
+    several = {"data.target_locale": locales, "data.user_symbols": tags}
+    return Rated(**{**settings.TWO_TARGETS, **several})
+
+
+def test_a_forward_model_has_the_tags_of_the_lines_in_any_order() -> None:
+    sentence = "forward model has the tags <2fr>, <2pt>; name a run that has <2fr>, "
+    with pytest.raises(ValueError, match=f"{sentence}<2pt_BR>$"):
+        Reranking(forward=translating_to("pt,fr")).check(translating_to("pt_BR,fr"))
+    Reranking(forward=translating_to("fr,de")).check(translating_to("de,fr"))
 
 
 @pytest.mark.parametrize("name", ["forward_weight", "reverse_weight", "length_reward"])

@@ -67,7 +67,13 @@ def cut_lines(
         )
     pieces = []
     for line, ids in enumerate(vocabulary.encode(lines)):
-        parts = _cut(lines[line], ids, vocabulary=vocabulary, settings=settings)
+        parts = _cut(
+            lines[line],
+            ids,
+            vocabulary=vocabulary,
+            settings=settings,
+            number=first_line + line,
+        )
         for part, piece_ids in enumerate(parts):
             piece = Piece(line, part, piece_ids, [] if part else prefix_ids[line])
             if phrases is not None and len(parts) == 1:
@@ -77,7 +83,12 @@ def cut_lines(
 
 
 def _cut(
-    line: str, ids: list[int], *, vocabulary: Vocabulary, settings: config.Config
+    line: str,
+    ids: list[int],
+    *,
+    vocabulary: Vocabulary,
+    settings: config.Config,
+    number: int,
 ) -> list[list[int]]:
     """Return parts of at most `max_source_tokens`, each with the line's tags."""
     num_tags = vocabulary.source.num_tags(ids)
@@ -89,8 +100,8 @@ def _cut(
     longest = settings.search.max_source_tokens - num_tags - 1  # end mark
     if len(ids) > num_tags and longest < 1:
         raise ValueError(
-            f"config.search.max_source_tokens must be at least {num_tags + 2} "
-            f"for a line with {num_tags} tags or language codes, got "
+            f"line {number}: config.search.max_source_tokens must be at least "
+            f"{num_tags + 2} for a line with {num_tags} tags or language codes, got "
             f"{settings.search.max_source_tokens}"
         )
     parts, begin = [], num_tags

@@ -64,7 +64,7 @@ class Reranking:
 
         Raises:
             ValueError: A weight is no finite number, the translator or a model parses,
-                or a model has other languages.
+                or a model has other languages or tags.
         """
         for name in ("forward_weight", "reverse_weight", "length_reward"):
             check_weight(getattr(self, name), name=name)
@@ -82,11 +82,12 @@ class Reranking:
             model_data = model.config.data
             sides = [data.source_locale, data.target_locale]
             if name == "reverse":
-                if any(map(languages.locales_by_tag, (data, model_data))):
-                    raise ValueError(
-                        "a reverse model needs runs of one target language, got "
-                        f"{model_data.target_locale}; rerank without it"
-                    )
+                for side in (data, model_data):
+                    if languages.locales_by_tag(side):
+                        raise ValueError(
+                            "a reverse model needs runs of one target language, got "
+                            f"{side.target_locale}; rerank without it"
+                        )
                 sides.reverse()
             pairs = (
                 _languages(*sides),
@@ -96,6 +97,15 @@ class Reranking:
                 raise ValueError(
                     f"the {name} model translates {pairs[1]}; name a run that "
                     f"translates {pairs[0]}"
+                )
+            # Both read the same lines, also where a region is no other language.
+            tags, model_tags = (
+                sorted(languages.locales_by_tag(side)) for side in (data, model_data)
+            )
+            if tags != model_tags:
+                raise ValueError(
+                    f"the {name} model has the tags {', '.join(model_tags)}; name a "
+                    f"run that has {', '.join(tags)}"
                 )
 
 
@@ -195,9 +205,12 @@ def rerank(
 
 
 def _languages(source: str, target: str) -> str:
-    """Return two languages as messages name them, without regions and scripts."""
-    sides = [",".join(map(language_code, side.split(","))) for side in (source, target)]
-    return " to ".join(sides)
+    """Return two languages as messages name them, without regions and scripts.
+
+    Of several target languages, runs may have another order.
+    """
+    sides = (sorted(map(language_code, side.split(","))) for side in (source, target))
+    return " to ".join(map(",".join, sides))
 
 
 def _num_subwords(hypothesis: Hypothesis) -> int:
