@@ -432,6 +432,25 @@ def test_each_device_searches_what_one_device_would(
         np.testing.assert_array_equal(batch, expected[: len(batch)])
 
 
+def test_the_search_fits_the_positions_of_every_member(tmp_path: pathlib.Path) -> None:
+    learned = {"model.positional_encoding": "learned", "model.max_positions": 21}
+    [second] = make_translator(**learned).members
+    translator = make_translator()
+    together = Translator(
+        translator.config,
+        translator.vocabulary,
+        members=[*translator.members, second],
+    )
+    with pytest.raises(ValueError, match="model 2 of 2: config.model.max_positions"):
+        back_translation.back_translate(
+            together,
+            write_input(tmp_path),
+            tmp_path / "out",
+            search={"max_source_tokens": 17},
+        )
+    assert not (tmp_path / "out").exists()
+
+
 def test_another_form_of_text_does_not_go_on(
     tmp_path: pathlib.Path, model: Echo
 ) -> None:

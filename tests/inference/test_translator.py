@@ -382,6 +382,29 @@ def test_wrong_arguments_are_refused_with_the_rule(
         translator.attention("b " * 30)
 
 
+def test_the_search_of_a_call_fits_the_positions_of_every_member() -> None:
+    """Beyond the table of learned positions a model computes no finite number."""
+    several = make_translator(settings.letters_vocabulary(), seeds=(1, 2))
+    first, second = several.members
+    # 16 source tokens and 5 more fit into 21 positions.
+    learned: Any = {"positional_encoding": "learned", "max_positions": 21}
+    model = dataclasses.replace(second.model, **learned)
+    together = Translator(
+        several.config,
+        several.vocabulary,
+        members=[first, dataclasses.replace(second, model=model)],
+    )
+    sentence = r"^model 2 of 2: config\.model\.max_positions must be at least 22 .* 21$"
+    with pytest.raises(ValueError, match=sentence):
+        together.translate(["a b"], max_source_tokens=17)
+    # A single model is not numbered.
+    alone = Translator(
+        several.config, several.vocabulary, members=together.members[1:]
+    )
+    with pytest.raises(ValueError, match=r"^config\.model\.max_positions must be"):
+        alone.translate(["a b"], max_source_tokens=17)
+
+
 def test_a_model_of_several_languages_translates_no_line_without_a_tag(
     vocabulary: Vocabulary,
 ) -> None:

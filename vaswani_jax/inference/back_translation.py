@@ -27,7 +27,7 @@ from vaswani_jax.data import columns, synthetic_corpus
 from vaswani_jax.data.synthetic_corpus import SyntheticCorpus
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.word_noise import WordNoise
-from vaswani_jax.inference import line_warnings
+from vaswani_jax.inference import ensemble, line_warnings
 from vaswani_jax.inference.line_translator import LineTranslator
 from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.inference.translator import Translator
@@ -174,6 +174,7 @@ def run(
             "back-translation needs a run that translates, this one parses"
         )
     settings = _settings(translator.config, options, search=search or {})
+    ensemble.check_positions(settings, translator.members)
     text = _Text.read(os.fspath(input), settings.data)
     record = _record(translator, settings, options, text=text)
     directory = pathlib.Path(output)

@@ -35,6 +35,24 @@ class Member:
         return self.checkpoint.items["params"]
 
 
+def check_positions(settings: config.Config, members: Sequence[Member]) -> None:
+    """Refuse a search that is longer than the learned positions of a model.
+
+    Args:
+        settings: How to search.
+        members: The models that search together.
+
+    Raises:
+        ValueError: Has the number of the model, from 1, if there are several.
+    """
+    for number, member in enumerate(members, start=1):
+        try:
+            rules.check_positions(dataclasses.replace(settings, model=member.model))
+        except ValueError as error:
+            place = f"model {number} of {len(members)}: " if len(members) > 1 else ""
+            raise ValueError(f"{place}{error}") from None
+
+
 def load_members(
     settings: config.Config,
     workdir: pathlib.Path,

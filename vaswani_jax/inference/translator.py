@@ -17,6 +17,7 @@ from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import (
     arguments,
+    ensemble,
     line_translator,
     line_warnings,
     minimum_bayes_risk,
@@ -607,7 +608,9 @@ class Translator:
         if not search:
             return self.config
         overrides = {f"search.{key}": value for key, value in search.items()}
-        return parsing.override(self.config, overrides)
+        settings = parsing.override(self.config, overrides)
+        ensemble.check_positions(settings, self.members)
+        return settings
 
     def _check(
         self,
