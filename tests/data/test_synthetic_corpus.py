@@ -67,7 +67,11 @@ def test_other_settings_are_refused_with_both_values(tmp_path: pathlib.Path) -> 
 
 
 @pytest.mark.parametrize(
-    "manifest", ["", "[]", '{"version": 1}', '{"version": 2, "settings": {}}', "\0"]
+    "manifest",
+    [
+        *("", "[]", '{"version": 1}', '{"version": 2, "settings": {}}', "\0"),
+        '{"version": 1, "settings": {"models": [{"settings": 1}]}, "shards": {}}',
+    ],
 )
 def test_a_damaged_manifest_is_refused(tmp_path: pathlib.Path, manifest: str) -> None:
     (tmp_path / "manifest.json").write_text(manifest)

@@ -176,6 +176,36 @@ def test_a_killed_corpus_is_finished_as_if_it_was_not(
     assert num_calls[-1] == 0
 
 
+def test_a_corpus_goes_on_in_smaller_batches(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They, and settings of training, decide no translation."""
+    path, manifest = write_input(tmp_path), tmp_path / "out/manifest.json"
+
+    def run(model: Echo, tokens: int, **overrides: Any) -> None:
+        monkeypatch.setattr(LineTranslator, "search", model)
+        back_translation.back_translate(
+            make_translator(**overrides),
+            path,
+            tmp_path / "out",
+            shard_lines=2,
+            search={"source_tokens_per_batch": tokens},
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Echo(fails_at=2), 128)
+    record = json.loads(manifest.read_text())
+    assert sorted(record["shards"]) == ["0"]
+    # Older manifests have what decides no translation.
+    record["settings"]["search.source_tokens_per_batch"] = 128
+    record["settings"]["models"][0]["settings"]["rematerialize"] = False
+    manifest.write_text(json.dumps(record))
+    run(Echo(), 64, **{"model.rematerialize": True, "model.dropout_rate": 0.3})
+    assert sides(tmp_path / "out")[1] == LINES
+    with pytest.raises(ValueError, match=r"models=.*'d_ff': 10"):
+        run(Echo(), 64, **{"model.d_ff": 12})
+
+
 def test_after_a_kill_warnings_cover_finished_shards(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.core import files, types
+from vaswani_jax.core import config, files, types
 from vaswani_jax.data import text_files
 
 MANIFEST = "manifest.json"
@@ -25,6 +25,8 @@ LOCK = "lock"
 VERSION = 1
 # Settings that manifests may lack; one that lacks them has any value of them.
 OPTIONAL_SETTINGS = ("text_form",)
+# How the text is computed, not what it is: lowered after running out of memory.
+INCIDENTAL_SETTING = "search.source_tokens_per_batch"
 # Characters that the name of a corpus may not have, or may not begin with.
 NOT_IN_NAME = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_.-]")
 
@@ -148,13 +150,14 @@ def open_corpus(
 
     Args:
         directory: A path where nothing is, an empty directory, or that of a corpus.
-        settings: All that decides the text, by names.
+        settings: All that decides the text, by names; `text_settings` of them count.
 
     Raises:
         ValueError: The directory has other files, its corpus was begun with other
             settings, its manifest is damaged, or another program has locked it.
         OSError: It cannot be written.
     """
+    settings = text_settings(settings)
     path = directory / MANIFEST
     if "#" in str(directory.resolve()):
         raise ValueError(
@@ -180,11 +183,41 @@ def open_corpus(
         yield corpus
 
 
+def text_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without those that do not decide the text.
+
+    >>> model = {"step": 3, "settings": {"d_model": 512, "rematerialize": True}}
+    >>> text_settings({"search.source_tokens_per_batch": 64, "models": [model]})
+    {'models': [{'step': 3, 'settings': {'d_model': 512}}]}
+
+    Args:
+        settings: Those of a manifest, which may be of an earlier version.
+    """
+    text = {key: value for key, value in settings.items() if key != INCIDENTAL_SETTING}
+    if "models" in text:
+        text["models"] = [
+            {**model, "settings": _translating(dict(model["settings"]))}
+            for model in text["models"]
+        ]
+    return text
+
+
+def _translating(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model's settings without those that matter in training alone."""
+    training = {
+        setting.name
+        for setting in config.SETTINGS.values()
+        if setting.section == "model" and setting.changeable
+    }
+    return {name: value for name, value in model.items() if name not in training}
+
+
 def _read(path: pathlib.Path) -> dict[str, Any]:
     try:
         record = dict(json.loads(path.read_text(encoding="utf-8")))
         version = record["version"]
-        dict(record["settings"]), dict(record["shards"])
+        record["settings"] = text_settings(dict(record["settings"]))
+        dict(record["shards"])
     except (OSError, TypeError, ValueError, KeyError) as error:
         raise ValueError(
             f"{path} is damaged ({error}): name another --output"

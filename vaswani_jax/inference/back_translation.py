@@ -129,7 +129,9 @@ def back_translate(
     """Translate a text, and write it and its translations as a corpus for training.
 
     After a kill, the same call continues with the first unfinished shard. The output
-    depends neither on interruptions nor on the number of devices and processes.
+    depends neither on interruptions nor on the number of devices and processes. Another
+    `search.source_tokens_per_batch` may continue, too: scores then may differ in their
+    last digits, and by them, rarely, a translation.
 
     >>> reverse = vaswani_jax.load("runs/de_en")  # doctest: +SKIP
     >>> vaswani_jax.back_translate(  # doctest: +SKIP
@@ -273,7 +275,7 @@ def _record(
     *,
     text: _Text,
 ) -> dict[str, Any]:
-    """Return the settings, models and input that the output depends on."""
+    """Return the settings, models and input by which the output is computed."""
     record = {
         "input.lines": text.num_lines,
         "input.sha256": text.sha256,
