@@ -19,6 +19,7 @@ from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, config, plurals, processes
 from vaswani_jax.inference import (
     decode_job,
+    file_checks,
     formats,
     glossary,
     line_io,
@@ -154,9 +155,9 @@ def main() -> None:
     if processes.num_processes() > 1 and "-" in (INPUT.value, OUTPUT.value):
         raise ValueError("several processes need files: --input and --output")
     total = line_io.count_input(INPUT.value, aligned_files)
-    decode_job.check_tags(INPUT.value, settings.data)
+    file_checks.check_tags(INPUT.value, settings.data)
     if TARGET.value:
-        decode_job.check_trees(INPUT.value, TARGET.value, settings.data)
+        file_checks.check_trees(INPUT.value, TARGET.value, settings.data)
     workdir = program.workdir(
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
     )
@@ -171,6 +172,7 @@ def main() -> None:
     if TOKENIZE.value:
         lines = map(translator.tokenize, lines)
     if TARGET.value:
+        file_checks.check_lengths(INPUT.value, TARGET.value, translator)
         scoring = decode_job.ScoringJob(translator, form=options.form)
         pairs = line_io.zip_blocks(lines, TARGET.value)
         line_io.write_blocks(scoring.run(pairs), _output(OUTPUT.value), total=total)
@@ -184,9 +186,9 @@ def main() -> None:
         reranking=_reranking() if options.is_reranked else None,
     )
     if PREFIX.value:
-        job.check_prefixes(PREFIX.value)
+        file_checks.check_prefixes(PREFIX.value, translator)
     if CONSTRAINTS.value:
-        job.check_constraints_file(INPUT.value, CONSTRAINTS.value)
+        file_checks.check_constraints(INPUT.value, CONSTRAINTS.value, translator)
     blocks = _blocks(lines)
     num_lines = line_io.write_blocks(
         job.run(blocks), _output(OUTPUT.value), total=total

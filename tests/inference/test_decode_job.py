@@ -14,7 +14,7 @@ from tests import settings
 from tests.data import small_vocabularies
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
-from vaswani_jax.inference import decode_job, line_io, line_warnings, reranking
+from vaswani_jax.inference import decode_job, line_warnings, reranking
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.results import Hypothesis, Output, PairScore
@@ -337,41 +337,6 @@ def test_options_that_contradict_one_another_are_refused(
         dataclasses.replace(PLAIN, **changes).check(search)
 
 
-def test_a_prefix_that_is_too_long_is_found_before_any_translation(
-    tmp_path: pathlib.Path,
-) -> None:
-    translator = Written()
-    job = decode_job.TranslationJob(translator, PLAIN)
-    file = tmp_path / "prefixes"
-    file.write_text("a\n" * line_io.BLOCK_LINES + "b " * 17 + "\n")
-    number = line_io.BLOCK_LINES + 1
-    with pytest.raises(
-        ValueError, match=rf"prefix, line {number}: 17 tokens are more than"
-    ):
-        job.check_prefixes(str(file))
-    assert translator.calls == []
-    file.write_text("b " * 16 + "\n")
-    job.check_prefixes(str(file))
-    job.check_prefixes("-")
-
-
-def test_a_constraint_that_cannot_be_met_is_found_before_any_translation(
-    tmp_path: pathlib.Path,
-) -> None:
-    translator = Written()
-    job = decode_job.TranslationJob(translator, PLAIN)
-    lines, terms = tmp_path / "lines", tmp_path / "terms"
-    number = line_io.BLOCK_LINES + 2
-    lines.write_text("a\n" * number)
-    terms.write_text("b\tc d\n" * (number - 1) + "\ta" * 9 + "\n")
-    with pytest.raises(ValueError, match=f"constraints, line {number}: .* tokens more"):
-        job.check_constraints_file(str(lines), str(terms))
-    terms.write_text("b\tc d\n" * number)
-    job.check_constraints_file(str(lines), str(terms))
-    job.check_constraints_file("-", str(terms))
-    assert translator.calls == []
-
-
 def test_the_constraints_of_a_line_are_separated_by_tabs() -> None:
     translator = Written()
     terms = Glossary({"a": "b"})
@@ -389,20 +354,6 @@ def test_a_glossary_that_cannot_be_written_is_found_before_any_translation() -> 
         decode_job.TranslationJob(written, options)
 
 
-def test_a_line_without_its_tag_is_found_before_any_translation(
-    tmp_path: pathlib.Path,
-) -> None:
-    changes = settings.TWO_TARGETS
-    several = settings.small_settings(**changes).data
-    file = tmp_path / "lines"
-    file.write_text("<2de> a\n" * line_io.BLOCK_LINES + "<2fr> b\nb\n")
-    number = line_io.BLOCK_LINES + 2
-    with pytest.raises(ValueError, match=rf"^line {number} must begin with a tag"):
-        decode_job.check_tags(str(file), several)
-    decode_job.check_tags(str(file), settings.small_settings().data)
-    decode_job.check_tags("-", several)
-
-
 def test_scores_are_summed_over_all_pairs() -> None:
     translator = Written()
     job = decode_job.ScoringJob(translator, form="text")
@@ -414,18 +365,3 @@ def test_scores_are_summed_over_all_pairs() -> None:
     assert job.summary() == (
         f"3 pairs, 9 tokens, log P -12.0000, perplexity {perplexity:.4f}"
     )
-
-
-def test_a_target_that_is_no_tree_is_found_before_the_model_is_loaded(
-    tmp_path: pathlib.Path,
-) -> None:
-    source, target = tmp_path / "lines", tmp_path / "trees"
-    number = line_io.BLOCK_LINES + 2
-    source.write_text("a\n" * number)
-    target.write_text("(S (X a))\n" * (number - 1) + "(S (X b))\n")
-    data = settings.small_settings().data
-    decode_job.check_trees(str(source), str(target), data)
-    treebank = dataclasses.replace(data, source="treebank")
-    with pytest.raises(ValueError, match=f"target, line {number}: word 1"):
-        decode_job.check_trees(str(source), str(target), treebank)
-    decode_job.check_trees("-", str(target), treebank)

@@ -319,15 +319,23 @@ def test_files_of_other_lengths_are_refused_before_work(
         assert not result.stdout
 
 
-def test_a_prefix_that_is_too_long_is_refused_before_work(
-    trained: pathlib.Path, tmp_path: pathlib.Path
+@pytest.mark.parametrize(
+    ("name", "extra_flags"),
+    [
+        ("prefix", []),
+        ("target", ["--config.search.max_extra_tokens=1", "--score"]),
+    ],
+)
+def test_a_text_that_is_too_long_is_refused_before_work(
+    trained: pathlib.Path, tmp_path: pathlib.Path, name: str, extra_flags: list[str]
 ) -> None:
-    names = ("input", "prefix", "output")
-    lines, prefixes, output = (tmp_path / name for name in names)
+    names = ("input", name, "output")
+    lines, texts, output = (tmp_path / each for each in names)
     lines.write_text("a b\n" * (line_io.BLOCK_LINES + 3))
-    prefixes.write_text("a\n" * (line_io.BLOCK_LINES + 1) + "a b c d e f\n\n")
-    flags = [f"--{name}={tmp_path / name}" for name in names]
-    limit = "--config.search.max_source_tokens=5"
-    messages = runs.error_of(runs.vaswani("decode", trained, *flags, limit))
-    assert f"prefix, line {line_io.BLOCK_LINES + 2}: 6 tokens are more than" in messages
+    texts.write_text("a\n" * (line_io.BLOCK_LINES + 1) + "a b c d e f\n\n")
+    flags = [f"--{each}={tmp_path / each}" for each in names]
+    flags += ["--config.search.max_source_tokens=5", *extra_flags]
+    messages = runs.error_of(runs.vaswani("decode", trained, *flags))
+    assert f"{name}, line {line_io.BLOCK_LINES + 2}: " in messages
+    assert " tokens are more than" in messages
     assert not output.exists()

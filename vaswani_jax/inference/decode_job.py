@@ -4,7 +4,6 @@ import collections
 import contextlib
 import dataclasses
 import io
-import pathlib
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -20,7 +19,6 @@ from vaswani_jax.inference import (
     minimum_bayes_risk,
     phrases,
     scoring,
-    trees,
 )
 from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.plain_text import PlainTextLines
@@ -121,53 +119,6 @@ class DecodeOptions:
         return self.num_candidates or max(self.num_hypotheses, search.beam_size)
 
 
-def check_tags(name: str, data: config.DataConfig) -> None:
-    """Refuse a file with a line that lacks its tag, before any line is translated.
-
-    A pipe is not checked: it cannot be read twice.
-
-    Args:
-        name: The file of source lines.
-        data: The target languages, one or several.
-
-    Raises:
-        ValueError: As `languages.check_tags`.
-    """
-    if languages.locales_by_tag(data):
-        for first_line, lines in _file_blocks(name):
-            languages.check_tags(lines, data, first_line=first_line)
-
-
-def check_trees(source: str, target: str, data: config.DataConfig) -> None:
-    """Refuse files of which a target is no tree over its line's words.
-
-    Pipes are not checked: they cannot be read twice.
-
-    Args:
-        source: The file of source lines.
-        target: The file of trees in brackets.
-        data: Text of another source than a treebank is not checked.
-
-    Raises:
-        ValueError: As `trees.check_trees`.
-    """
-    are_files = all(pathlib.Path(name).is_file() for name in (source, target))
-    if data.source != "treebank" or not are_files:
-        return
-    first_line = 1
-    for lines, targets in line_io.zip_blocks(line_io.read_blocks(source), target):
-        trees.check_trees(lines, targets, first_line=first_line)
-        first_line += len(lines)
-
-
-def _file_blocks(name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each block of a file with the number of its first line; none of a pipe."""
-    first_line = 1
-    for lines in line_io.read_blocks(name) if pathlib.Path(name).is_file() else ():
-        yield first_line, lines
-        first_line += len(lines)
-
-
 class TranslationJob:
     """Translates blocks of lines, and counts the lines, also unusual ones."""
 
@@ -233,44 +184,6 @@ class TranslationJob:
         self.unusual_lines: collections.Counter[str] = collections.Counter()
         self.unknown = UnknownCharacters(translator.vocabulary)
         self.plain_text_lines = PlainTextLines(translator.config.data)
-
-    def check_prefixes(self, name: str) -> None:
-        """Refuse a file with a prefix that is too long, before any line is translated.
-
-        A pipe is not checked: it cannot be read twice.
-
-        Raises:
-            ValueError: As `arguments.encode_prefixes`.
-        """
-        for first_line, lines in _file_blocks(name):
-            arguments.encode_prefixes(
-                lines,
-                vocabulary=self._translator.vocabulary,
-                search=self._translator.config.search,
-                first_line=first_line,
-            )
-
-    def check_constraints_file(self, name: str, constraints_name: str) -> None:
-        """Refuse a file with constraints that cannot be met, before any translation.
-
-        Pipes are not checked: they cannot be read twice.
-
-        Args:
-            name: The file of source lines.
-            constraints_name: The file of constraints.
-
-        Raises:
-            ValueError: As `PhraseFinder.find`.
-        """
-        names = (name, constraints_name)
-        if not all(pathlib.Path(path).is_file() for path in names):
-            return
-        finder = self._translator.phrase_finder(None)
-        first_line = 1
-        blocks = line_io.zip_blocks(line_io.read_blocks(name), constraints_name)
-        for lines, terms in blocks:
-            finder.find(lines, phrases.split_constraints(terms), first_line=first_line)
-            first_line += len(lines)
 
     def run(self, blocks: Iterable[Block]) -> Iterator[list[str]]:
         """Yield the written lines of each block, in order."""
