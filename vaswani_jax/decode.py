@@ -190,7 +190,7 @@ def main() -> None:
     if CONSTRAINTS.value:
         file_checks.check_constraints(INPUT.value, CONSTRAINTS.value, translator)
     blocks = _blocks(lines)
-    num_lines = line_io.write_blocks(
+    num_written = line_io.write_blocks(
         job.run(blocks), _output(OUTPUT.value), total=total
     )
     line_warnings.warn_of_unusual_lines(job.unusual_lines, settings)
@@ -198,7 +198,7 @@ def main() -> None:
     line_warnings.warn_of_plain_text(job.plain_text_lines)
     logger.info(
         f"{plurals.format_count(job.num_lines, 'line')} in, "
-        f"{plurals.format_count(num_lines, 'line')} out"
+        f"{plurals.format_count(num_written, 'line')} out"
     )
 
 

@@ -189,6 +189,13 @@ def test_ctrl_c_leaves_the_lines_that_are_done_and_says_how_many(
     assert caplog.messages == [f"interrupted: {output} has the output of {lines}"]
 
 
+def test_all_lines_of_an_answer_are_counted(tmp_path: pathlib.Path) -> None:
+    output = tmp_path / "out"
+    blocks = iter([["1\n1", "2\u2028"], ["3\n3\n3"]])
+    assert line_io.write_blocks(blocks, str(output), total=3) == 6
+    assert output.read_bytes().count(b"\n") == 6
+
+
 def test_files_are_counted_before_work_and_pipes_are_not(
     tmp_path: pathlib.Path,
 ) -> None:

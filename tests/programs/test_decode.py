@@ -76,7 +76,9 @@ def test_config_is_found_from_any_directory(
 def test_several_hypotheses_are_written_with_their_scores(
     trained: pathlib.Path, best_lines: list[str]
 ) -> None:
-    rows = [row.split("\t") for row in lines_of(trained, "--num_hypotheses=2")]
+    result = decoded(trained, "--num_hypotheses=2")
+    rows = [row.split("\t") for row in result.stdout.decode().splitlines()]
+    assert f"4 lines in, {len(rows)} lines out" in result.stderr.decode()
     assert [row[0] for row in rows if row[1] == "1"] == ["1", "2", "3", "4"]
     assert [row[3] for row in rows if row[1] == "1"] == best_lines
     for first, second in itertools.pairwise(rows):

@@ -181,23 +181,25 @@ def write_blocks(blocks: Iterable[list[str]], name: str, *, total: int | None) -
         total: The number of input lines, if it is known.
 
     Returns:
-        The number of input lines that were answered.
+        The number of lines that were written.
 
     Raises:
-        ValueError: It is not the `total`.
+        ValueError: The number of input lines is not the `total`.
     """
     # None shows the bar on a terminal alone, but never among what a person types or
     # reads there.
     ends = (sys.stdin, sys.stdout)
     is_in_the_way = name == "-" and any(end and end.isatty() for end in ends)
     bar = tqdm.tqdm(total=total, unit=" lines", disable=True if is_in_the_way else None)
-    num_lines = 0
+    num_lines = num_written = 0
     try:
         with open_output(name) as stream, bar:
             for lines in blocks:
-                stream.write("".join(f"{line}\n" for line in lines).encode())
+                text = "".join(f"{line}\n" for line in lines)
+                stream.write(text.encode())
                 stream.flush()
                 num_lines += len(lines)
+                num_written += text.count("\n")
                 bar.update(len(lines))
     except KeyboardInterrupt:
         if name != "-":
@@ -213,7 +215,7 @@ def write_blocks(blocks: Iterable[list[str]], name: str, *, total: int | None) -
             f"the input had {total:,} lines when they were counted and {num_lines:,} "
             "when they were read: it has changed meanwhile"
         )
-    return num_lines
+    return num_written
 
 
 def check_outputs(
