@@ -296,6 +296,7 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
         (["--prefix=/nowhere/p"], "--prefix: no file /nowhere/p"),
         (["--glossary=/nowhere/g"], "--glossary: no file /nowhere/g"),
         (["--score", "--target=/t", "--glossary=/g"], "leave out --glossary"),
+        (["--glossary="], "--glossary= names no file: name one, or leave it out"),
         (["--output=/nowhere/o"], "--output: there is no directory /nowhere"),
         (["--aligning_layer=2", "--alignments=/tmp/a"], "must be from 1 to 1"),
         (["--ensemble=/nowhere/run"], "/nowhere/run"),
