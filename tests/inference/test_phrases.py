@@ -12,6 +12,8 @@ from tests import settings
 from tests.data import small_vocabularies
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import parallel
+from vaswani_jax.data.marian_subwords import MarianSubwords
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import phrases
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.glossary import Glossary
@@ -351,6 +353,10 @@ def test_a_term_that_the_vocabulary_spells_otherwise_is_refused() -> None:
     normalizing = dataclasses.replace(finder(), vocabulary=vocabulary)
     with pytest.raises(ValueError, match="spells 'ba\ufb01' as 'bafi': write it so"):
         normalizing.find(["a"], [["ba\ufb01"]], first_line=1)
+    # Of the source, it is only looked for.
+    placeholder = dataclasses.replace(normalizing, placeholders="\ufb01")
+    [[found]] = placeholder.find(["ba \ufb01"], None, first_line=1)
+    assert found.text == "\ufb01" and not found.ids
 
 
 def test_a_character_that_no_subword_has_is_refused() -> None:
@@ -371,6 +377,18 @@ def test_a_character_that_no_subword_has_is_refused() -> None:
     placeholder = dataclasses.replace(without_bytes, placeholders="x")
     [[found]] = placeholder.find(["a x"], None, first_line=1)
     assert found.text == "x" and not found.ids
+
+
+def test_a_subword_that_the_list_of_a_marian_model_lacks_is_refused() -> None:
+    whole = small_vocabularies.trained("bpe", False).source
+    longest = max(map(whole.subword, *whole.encode(["ba"])), key=len)
+    assert len(longest) > 1
+    listed = [spelling for spelling in whole.spellings if spelling != longest]
+    subwords = MarianSubwords(whole.model, listed)
+    marian = dataclasses.replace(finder(), vocabulary=Vocabulary.shared(subwords))
+    sentence = "line 1: 'ba' has subwords that the vocabulary lacks; leave it out$"
+    with pytest.raises(ValueError, match=sentence):
+        marian.find(["a"], [["ba"]], first_line=1)
 
 
 def test_an_argument_of_another_form_is_refused(translator: Translator) -> None:

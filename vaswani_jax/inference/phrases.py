@@ -289,10 +289,13 @@ class PhraseFinder:
     def _check_spelling(self, phrase: Phrase, *, name: str) -> None:
         """Refuse a phrase that subwords do not spell."""
         if types.UNK_ID in phrase.ids:
+            # The list of a MarianMT model may lack a subword of known characters.
             characters = self.vocabulary.unknown_characters(phrase.text, target=True)
+            lacks = "characters" if characters else "subwords"
+            names = f": {' '.join(characters)}" if characters else ""
             raise ValueError(
-                f"{name}: {phrase.text!r} has characters that the vocabulary lacks: "
-                f"{' '.join(characters)}; leave it out"
+                f"{name}: {phrase.text!r} has {lacks} that the vocabulary lacks"
+                f"{names}; leave it out"
             )
         if not self._is_spelled(phrase):
             raise ValueError(
