@@ -67,11 +67,7 @@ def main() -> None:
     trees_by_parser = [[tree for _, tree in side] for side in zip(*pairs, strict=True)]
     try:
         # A missing tree shows first in the words of the next.
-        trees = [
-            tree
-            for tree in agreement.keep_agreed(trees_by_parser)
-            if len(tree.leaves()) >= MIN_WORDS.value
-        ]
+        agreed_trees = list(agreement.keep_agreed(trees_by_parser))
     except treebank.WordMismatchError as error:
         (first_line, _), (second_line, _) = pairs[error.number - 1]
         raise ValueError(
@@ -83,7 +79,17 @@ def main() -> None:
             f"{FIRST.value} has {len(first):,} trees, {SECOND.value} {len(second):,}: "
             "both must parse the same sentences"
         )
-    logger.info(f"{len(trees):,} of {len(first):,} trees are the same in both")
+    logger.info(f"{len(agreed_trees):,} of {len(first):,} trees are the same in both")
+    trees = [
+        tree
+        for tree in agreement.distinct(agreed_trees)
+        if len(tree.leaves()) >= MIN_WORDS.value
+    ]
+    if len(trees) < len(agreed_trees):
+        logger.info(
+            f"{len(trees):,} of them remain without duplicates and sentences of less "
+            f"than --min_words={MIN_WORDS.value}"
+        )
     if LIKE.value:
         clean_trees = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))
         like = [

@@ -16,11 +16,18 @@ def flat(length, word="a"):
     return parse(f"(S {' '.join([f'(NN {word})'] * length)})")[0]
 
 
-def test_trees_that_differ_in_a_bracket_or_a_tag_go_and_no_tree_comes_twice():
+def test_trees_that_differ_in_a_bracket_or_a_tag_go():
     first = parse("(S (NN a))", "(S (NP (NN a)) (NN b))", "(S (VB b))", "(S (NN a))")
     second = parse("(S (NN a))", "(S (NN a) (NN b))", "(S (NN b))", "(S (NN a))")
-    assert list(agreement.keep_agreed([first, second])) == parse("(S (NN a))")
-    assert list(agreement.keep_agreed([first, first, second])) == parse("(S (NN a))")
+    agreed = parse("(S (NN a))", "(S (NN a))")
+    assert list(agreement.keep_agreed([first, second])) == agreed
+    assert list(agreement.keep_agreed([first, first, second])) == agreed
+
+
+def test_no_distinct_tree_comes_twice():
+    trees = parse("(S (NN a))", "(S (VB b))", "(S (NN a))", "(S (NN b))", "(S (VB b))")
+    expected = parse("(S (NN a))", "(S (VB b))", "(S (NN b))")
+    assert agreement.distinct(iter(trees)) == expected
 
 
 def test_other_words_are_refused_with_the_number_of_the_tree():
@@ -56,6 +63,17 @@ def test_a_number_of_trees_takes_all_of_a_class_that_has_too_few():
         25: 6,
     }
     assert len(agreement.resample(trees, like)) == 1 + 3 + 6
+
+
+@pytest.mark.parametrize("num_trees", [1, 3, 10, 11, 18])
+def test_so_many_trees_are_chosen_whatever_each_class_is_rounded_to(num_trees):
+    lengths = [3, 8, 12, 18, 25, 40]
+    assert len({treebank.length_class(length) for length in lengths}) == 6
+    trees = [flat(length, f"w{n}") for length in lengths for n in range(3)]
+    chosen = agreement.resample(trees, list(map(flat, lengths)), num_trees=num_trees)
+    assert len(set(chosen)) == len(chosen) == num_trees
+    counts = collections.Counter(len(tree.leaves()) for tree in chosen)
+    assert max(counts.values()) - min(counts[length] for length in lengths) <= 1
 
 
 def test_a_class_without_any_tree_is_named():

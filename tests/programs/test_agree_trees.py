@@ -26,7 +26,10 @@ def test_the_output_has_the_trees_that_are_the_same(tmp_path: pathlib.Path) -> N
     assert completed.returncode == 0, completed.stderr
     assert b"1 of 2 trees are the same in both" in completed.stderr
     assert (tmp_path / "silver.trees").read_text() == "(TOP (S (UH oh)))\n"
+    assert b"of them" not in completed.stderr
     empty = run(tmp_path, "--output=none.trees", "--min_words=2")
+    assert b"1 of 2 trees are the same in both" in empty.stderr
+    assert b"0 of them remain without duplicates" in empty.stderr
     assert "no tree is left for --output=none.trees" in runs.error_of(empty)
     assert not (tmp_path / "none.trees").exists()
 

@@ -6,14 +6,15 @@ et al., 2015, "Grammar as a Foreign Language").
 """
 
 import collections
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from vaswani_jax.data import treebank
 from vaswani_jax.data.treebank import Tree
 
 
 def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
-    """Yield the trees that all parsers gave, each once, in the order of the sentences.
+    """Yield the trees that all parsers gave, in the order of the sentences.
 
     Args:
         trees_by_parser: For each parser the trees of the same sentences.
@@ -22,7 +23,6 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
         treebank.WordMismatchError: A sentence has other words in one of them.
         ValueError: The parsers gave different numbers of trees.
     """
-    known_trees = set()
     for number, trees in enumerate(zip(*trees_by_parser, strict=True), start=1):
         words = {tuple(leaf.word for leaf in tree.leaves()) for tree in trees}
         if len(words) > 1:
@@ -30,10 +30,13 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
             raise treebank.WordMismatchError(
                 number, f"different words, {first[:60]!r} and {second[:60]!r}"
             )
-        text = str(trees[0])
-        if text not in known_trees and all(str(tree) == text for tree in trees):
-            known_trees.add(text)
+        if len(set(map(str, trees))) == 1:
             yield trees[0]
+
+
+def distinct(trees: Iterable[Tree]) -> list[Tree]:
+    """Return each of the trees once, in their order."""
+    return list({str(tree): tree for tree in trees}.values())
 
 
 def resample(
@@ -76,12 +79,23 @@ def resample(
     total = num_trees or min(
         len(by_class[name]) * len(like) / like_counts[name] for name in frequent_classes
     )
+    shares = {name: total * count / len(like) for name, count in like_counts.items()}
     indices: list[int] = []
-    for name, count in like_counts.items():
+    for name, share in _round(shares).items():
         members = by_class[name]
-        size = min(len(members), round(total * count / len(like)))
+        size = min(len(members), share)
         indices += [members[number * len(members) // size] for number in range(size)]
     return [trees[index] for index in sorted(indices)]
+
+
+def _round(shares: Mapping[str, float]) -> dict[str, int]:
+    """Return whole numbers of the same sum: the largest remainders are rounded up."""
+    rounded = {name: math.floor(share) for name, share in shares.items()}
+    num_missing = round(sum(shares.values())) - sum(rounded.values())
+    by_remainder = sorted(shares, key=lambda name: rounded[name] - shares[name])
+    for name in by_remainder[:num_missing]:
+        rounded[name] += 1
+    return rounded
 
 
 def _length_class(tree: Tree) -> str:
