@@ -36,9 +36,18 @@ LIBRARIES = (
 # What most programs import of this package. None of it defines a flag, or reads the
 # environment, before a program calls it.
 PACKAGE = (
-    "vaswani_jax.api vaswani_jax.cli.program vaswani_jax.cli.run_flags "
-    "vaswani_jax.evaluation.scored_texts vaswani_jax.inference.decode_job "
-    "vaswani_jax.trainer"
+    "vaswani_jax.api vaswani_jax.benchmarks.decoding_speed "
+    "vaswani_jax.benchmarks.training_speed vaswani_jax.cli.program "
+    "vaswani_jax.cli.run_flags vaswani_jax.comparer vaswani_jax.data.treebank "
+    "vaswani_jax.evaluation.scored_texts vaswani_jax.exchange.marian_import "
+    "vaswani_jax.exchange.verify vaswani_jax.hardware.summary "
+    "vaswani_jax.hardware.workload vaswani_jax.inference.back_translation "
+    "vaswani_jax.inference.decode_job vaswani_jax.pages.build "
+    "vaswani_jax.pages.comparison_page vaswani_jax.pages.heads "
+    "vaswani_jax.paper.claims vaswani_jax.paper.figures vaswani_jax.paper.tables "
+    "vaswani_jax.plots.attention_lines vaswani_jax.plots.attention_maps "
+    "vaswani_jax.plots.learning_curves vaswani_jax.plots.tree_diagrams "
+    "vaswani_jax.preparer vaswani_jax.text_checks.checks vaswani_jax.trainer"
 ).split()
 # What differs from test to test, and is read by no import of a library.
 LATE = re.compile(
