@@ -84,15 +84,24 @@ def test_auto_divides_what_does_not_fit(judge_once: Judge) -> None:
     assert "not even single rows" in impossible["reason"]
 
 
+def refuse(*arguments: Any, **options: Any) -> None:
+    """Fail in place of a compiler."""
+    raise RuntimeError(
+        "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for "
+        "HLO temporaries (97.12G) exceeds available HBM (15.75G)."
+    )
+
+
+@pytest.fixture
+def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no program be compiled, for what follows from the settings alone."""
+    monkeypatch.setattr(verdict.programs, "train_step", refuse)
+    monkeypatch.setattr(verdict.programs, "search", refuse)
+
+
 def test_what_a_compiler_refuses_does_not_fit(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*arguments: Any, **options: Any) -> None:
-        raise RuntimeError(
-            "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required "
-            "for HLO temporaries (97.12G) exceeds available HBM (15.75G)."
-        )
-
     monkeypatch.setattr(verdict.programs, "train_step", refuse)
     result = judge(tiny_run.run_of())
     assert not result["fits"]
@@ -115,7 +124,14 @@ def test_no_shape_is_forgotten_when_all_are_compiled(
         ],
         all_shapes=True,
     )
-    compile_step = verdict.programs.train_step
+    compiled: dict[batching.Bucket, programs.Program] = {}
+    train_step = verdict.programs.train_step
+
+    def compile_step(*arguments: Any, **options: Any) -> programs.Program:
+        bucket = options["bucket"]
+        if bucket not in compiled:
+            compiled[bucket] = train_step(*arguments, **options)
+        return compiled[bucket]
 
     def refuse_short(*arguments: Any, **options: Any) -> programs.Program:
         if options["bucket"] == tiny_run.SHORT:
@@ -153,6 +169,7 @@ def test_notes_say_what_the_figures_leave_out(judge_once: Judge) -> None:
     assert "padding counts as target tokens" in data
 
 
+@pytest.mark.usefixtures("without_compiler")
 def test_searches_of_full_batches_and_of_the_rest_count(judge: Judge) -> None:
     lengths = {"data.max_length": 33, "search.max_source_tokens": 64}
     result = judge(tiny_run.run_of(**lengths))
@@ -164,6 +181,7 @@ def test_searches_of_full_batches_and_of_the_rest_count(judge: Judge) -> None:
     assert result["num_search_shapes"] == len(shapes) == 6
 
 
+@pytest.mark.usefixtures("without_compiler")
 def test_a_tpu_is_better_served_by_one_shape_and_whole_tiles(judge: Judge) -> None:
     work = tiny_run.run_of(
         **{"data.source_tokens_per_batch": 1300, "data.target_tokens_per_batch": 1300}

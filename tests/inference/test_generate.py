@@ -259,8 +259,7 @@ def test_each_platforms_form_finds_what_the_cpus_finds(
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-5)
 
 
-@pytest.mark.parametrize("platform", ["gpu", "tpu"])
-def test_each_platforms_form_adds_the_biases_of_one_model(platform: str) -> None:
+def test_each_platforms_form_adds_the_biases_of_one_model() -> None:
     changed = settings.small_settings(
         **{"model.attention_bias": True, "model.logits_bias": True}
     )
@@ -273,10 +272,11 @@ def test_each_platforms_form_adds_the_biases_of_one_model(platform: str) -> None
         return compiled((biased_params,), rows(SENTENCES))
 
     expected = search()
-    with parallel.targeting(platform):
-        hypotheses = search()
-    np.testing.assert_array_equal(hypotheses.tokens, expected.tokens)
-    np.testing.assert_allclose(hypotheses.scores, expected.scores, rtol=1e-5)
+    for platform in ("gpu", "tpu"):
+        with parallel.targeting(platform):
+            hypotheses = search()
+        np.testing.assert_array_equal(hypotheses.tokens, expected.tokens)
+        np.testing.assert_allclose(hypotheses.scores, expected.scores, rtol=1e-5)
 
 
 def test_products_alone_are_converted_before_a_search() -> None:
