@@ -526,7 +526,7 @@ def test_what_makes_no_sense_is_refused(
         ([run], {}, "2 to 10 systems"),
         ([run, short], {}, "short has 3 lines, test has 30 references"),
         ([run, str(tmp_path / "none")], {}, "none: no run, and no file of outputs"),
-        ([run, str(tmp_path / "pipe")], {}, "pipe is a pipe or a device: write it to"),
+        ([run, str(tmp_path / "pipe")], {}, "pipe is a pipe or a device; write the"),
         ([run, "~/short"], {}, "short has 3 lines, test has 30 references"),
         ([run, run], {"scoring": {"tokenizer": "zh"}}, "scoring has text_form"),
         ([run, run], {"scoring": {"text_form": "x"}}, "text_form is tokenized or"),

@@ -87,8 +87,8 @@ def main() -> None:
     ]
     if len(trees) < len(agreed_trees):
         logger.info(
-            f"{len(trees):,} of them remain without duplicates and sentences of less "
-            f"than --min_words={MIN_WORDS.value}"
+            f"{len(trees):,} of them remain without duplicates and sentences of "
+            f"fewer than --min_words={MIN_WORDS.value} words"
         )
     if LIKE.value:
         clean_trees = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))

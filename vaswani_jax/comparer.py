@@ -283,7 +283,9 @@ def _open(path: str, name: str) -> _Run | System:
     workdir, checkpoint = api.locate(path)
     if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):
         if pathlib.Path(path).exists():
-            raise ValueError(f"{path} is a pipe or a device: write it to a file")
+            raise ValueError(
+                f"{path} is a pipe or a device; write the outputs to a file"
+            )
         raise ValueError(f"{path}: no run, and no file of outputs, has this name")
     settings = parsing.load(workdir)
     if settings.data.source == "treebank":

@@ -83,13 +83,21 @@ def main() -> None:
     figures.draw_table1(costs).savefig(output / "table1.png")
     figures.draw_learning_rates().savefig(output / "learning_rate.png")
     figures.draw_positions().savefig(output / "positions.png")
-    shown_run, heads, failures = _read_heads(runs)
-    model = model_figures.choose(shown_run, base=rows["base"])
+    shown = _read_heads(runs)
+    model = model_figures.choose(shown.run, base=rows["base"])
     _draw_model(model, output)
-    if heads is not None:
-        _draw_heads(heads, output)
+    if shown.heads is not None:
+        _draw_heads(shown.heads, output)
     judgements = claims.judge(
-        claims.Evidence(systems, rows, small, runs, costs, heads, failures)
+        claims.Evidence(
+            systems,
+            rows,
+            small,
+            runs,
+            costs,
+            heads=shown.heads,
+            head_failures=shown.failures,
+        )
     )
     sections = {
         "What the paper claims": claims.format_table(judgements),
@@ -190,28 +198,36 @@ def _draw_model(model: model_figures.Model, output: pathlib.Path) -> None:
         canvas.save(figure, output / f"figure{number}.png")
 
 
-def _read_heads(
-    runs: list[scored_runs.ScoredRun],
-) -> tuple[
-    attention_figures.ShownRun | None, attention_figures.Heads | None, list[str]
-]:
-    """Return the run that the figures show and its heads, if there is one.
+@dataclasses.dataclass(frozen=True)
+class _Shown:
+    """What figures 3 to 5 show.
 
-    The last value is why runs of a better choice could not be read.
+    Attributes:
+        run: The run and its model; None if no run can show them.
+        heads: Its heads.
+        failures: Why better runs could not be read.
     """
-    failures = []
+
+    run: attention_figures.ShownRun | None
+    heads: attention_figures.Heads | None
+    failures: list[str]
+
+
+def _read_heads(runs: list[scored_runs.ScoredRun]) -> _Shown:
+    """Return the best run of which the heads can be read."""
+    failures: list[str] = []
     for run in attention_figures.find_runs(runs):
         try:
-            shown = attention_figures.ShownRun(run, api.load(run.workdir))
+            shown_run = attention_figures.ShownRun(run, api.load(run.workdir))
             compilation_cache.enable()
-            heads = attention_figures.read_heads(shown)
+            heads = attention_figures.read_heads(shown_run)
         except (ValueError, OSError) as error:
             failures.append(f"{run.workdir}: {error}")
             logger.info(f"left out: {failures[-1]}")
         else:
             logger.info(f"the figures are of {run.workdir}")
-            return shown, heads, failures
-    return None, None, failures
+            return _Shown(shown_run, heads, failures)
+    return _Shown(None, None, failures)
 
 
 def _draw_heads(heads: attention_figures.Heads, output: pathlib.Path) -> None:

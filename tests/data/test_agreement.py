@@ -66,7 +66,7 @@ def test_a_number_of_trees_takes_all_of_a_class_that_has_too_few():
 
 
 @pytest.mark.parametrize("num_trees", [1, 3, 10, 11, 18])
-def test_so_many_trees_are_chosen_whatever_each_class_is_rounded_to(num_trees):
+def test_num_trees_is_exact_however_the_shares_are_rounded(num_trees):
     lengths = [3, 8, 12, 18, 25, 40]
     assert len({treebank.length_class(length) for length in lengths}) == 6
     trees = [flat(length, f"w{n}") for length in lengths for n in range(3)]

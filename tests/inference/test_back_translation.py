@@ -471,7 +471,7 @@ def test_the_search_fits_the_positions_of_every_member(tmp_path: pathlib.Path) -
         translator.vocabulary,
         members=[*translator.members, second],
     )
-    with pytest.raises(ValueError, match="model 2 of 2: config.model.max_positions"):
+    with pytest.raises(ValueError, match=r"model 2 of 2: config\.model\.max_positions"):
         back_translation.back_translate(
             together,
             write_input(tmp_path),

@@ -398,9 +398,7 @@ def test_the_search_of_a_call_fits_the_positions_of_every_member() -> None:
     with pytest.raises(ValueError, match=sentence):
         together.translate(["a b"], max_source_tokens=17)
     # A single model is not numbered.
-    alone = Translator(
-        several.config, several.vocabulary, members=together.members[1:]
-    )
+    alone = Translator(several.config, several.vocabulary, members=together.members[1:])
     with pytest.raises(ValueError, match=r"^config\.model\.max_positions must be"):
         alone.translate(["a b"], max_source_tokens=17)
 

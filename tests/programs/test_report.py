@@ -66,12 +66,12 @@ def test_the_figures_show_the_best_run_that_can_be_read(
 
     monkeypatch.setattr(report.api, "load", load)
     monkeypatch.setattr(attention_figures, "read_heads", read_heads)
-    shown, heads, failures = report._read_heads(read(tmp_path))
-    assert shown and heads
-    assert shown.run.workdir == heads.run.workdir == tmp_path / "whole"
+    shown = report._read_heads(read(tmp_path))
+    assert shown.run and shown.heads
+    assert shown.run.run.workdir == shown.heads.run.workdir == tmp_path / "whole"
     reasons = [f"{tmp_path}/damaged: no data", f"{tmp_path}/refuses: too long"]
-    assert failures == reasons
-    assert report._read_heads(read(tmp_path)[:2]) == (None, None, reasons)
+    assert shown.failures == reasons
+    assert report._read_heads(read(tmp_path)[:2]) == report._Shown(None, None, reasons)
 
 
 def test_a_run_that_is_named_twice_counts_once(

@@ -8,7 +8,7 @@ import pytest
 from vaswani_jax.service import background
 
 
-def test_its_result_and_its_error_are_those_of_the_call() -> None:
+def test_run_returns_the_result_or_raises_the_error_of_its_call() -> None:
     def fail() -> None:
         raise KeyError("a")
 

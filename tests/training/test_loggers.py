@@ -75,7 +75,7 @@ def test_a_run_that_resumes_has_its_identifier_again(
         if len(starts) == 2:
             (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     # Before the first checkpoint it begins again: these are others' metrics.
-    begun, first, second = starts
+    unsaved, first, second = starts
     if package.__name__ == "mlflow":
         assert (first["run_id"], second["run_id"]) == (None, "id of the server")
         assert first["run_name"] == tmp_path.name
@@ -83,7 +83,7 @@ def test_a_run_that_resumes_has_its_identifier_again(
     else:
         key = "id" if package.__name__ == "wandb" else "name"
         assert first[key] == second[key] and second["resume"] == "allow"
-        assert begun[key] != first[key]
+        assert unsaved[key] != first[key]
         assert first["name"].startswith(tmp_path.name)
         parameters = first["config"]
     assert parameters["model.d_ff"] == 10

@@ -120,7 +120,7 @@ def save(
         raise NotWrittenError(
             f"checkpoint {path} was not written: {reason}. It needs "
             f"{num_bytes / 2**20:,.0f} MiB{_describe_free_space(directory)}: free "
-            "some, or lower config.training.keep_checkpoints"
+            "space, or lower config.training.keep_checkpoints"
         ) from error
     # From here on the new one survives a power cut.
     prune(directory, keep=keep, preemption_steps=preemption_steps)

@@ -220,7 +220,7 @@ def _holds_run(workdir: str, *, may_begin: bool) -> bool:
     except NoRunError:
         return False
     except EXPLAINED:
-        return True  # The reason is told where it is loaded.
+        return True  # Loading it reports the reason.
     return True
 
 

@@ -134,7 +134,7 @@ class Program:
             logger.info(f"--workdir={flags.FLAGS.workdir}")
         try:
             self.main()
-        except SystemExit:  # A status that is no failure.
+        except SystemExit:  # `main` chose the status; its output must still be written.
             _flush_stdout()
             raise
         _flush_stdout()

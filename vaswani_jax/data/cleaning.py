@@ -154,9 +154,9 @@ class Cleaner:
             self._is_kept[corpus] = bytearray()
             iterator = iter(pairs)
             while chunk := list(itertools.islice(iterator, CHUNK_PAIRS)):
-                num_lines = self.num_pairs // PAIRS_PER_LOG_LINE
+                num_logged = self.num_pairs // PAIRS_PER_LOG_LINE
                 self._examine_chunk(chunk, corpus=corpus, pair_set=pair_set)
-                if self.num_pairs // PAIRS_PER_LOG_LINE > num_lines:
+                if self.num_pairs // PAIRS_PER_LOG_LINE > num_logged:
                     logger.info(f"examined {self.num_pairs:,} pairs")
 
     def num_kept(self, corpus: str = "") -> int:

@@ -69,9 +69,9 @@ class Manifest:
         return {name: counts["kept"] for name, counts in self.corpora.items()}
 
     def with_paths_of(self, earlier: "Manifest") -> "Manifest":
-        """Return it with the training text of an earlier manifest, which is equal.
+        """Return this manifest with the training files' paths of an earlier one.
 
-        The files of trees may have moved since.
+        Both have the same text; its files may have moved.
         """
         return dataclasses.replace(
             self, text={**self.text, "train": earlier.text["train"]}

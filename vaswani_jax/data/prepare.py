@@ -286,8 +286,8 @@ def _learn(
 ) -> Subwords:
     """Learn subwords of one side, or of both, from pairs of all the training text.
 
-    Pairs that training is bound to leave out take no part: a side is empty, or one that
-    is learned from has more characters than `max_length` subwords can have.
+    Leaves out pairs with an empty side, and pairs where a side to learn from has more
+    characters than `max_length` subwords can have: training leaves them out, too.
     """
     size = min(sum(training.num_kept), max(1, data.sentencepiece_sample_size // 2))
     pairs = training.sample(size)

@@ -87,7 +87,7 @@ def text_differences(
         if sources.content_identity(current) == sources.content_identity(record):
             continue
         if current.get("generator") != record.get("generator"):
-            continue  # `data.source` differs, which says it.
+            continue  # The difference in `data.source` is reported instead.
         versions = [entry.get("version") for entry in (current, record)]
         if all(versions) and len(set(versions)) > 1:
             text = f"the generator of {split!r} is {versions[0]}, was {versions[1]}"

@@ -25,7 +25,7 @@ LOCK = "lock"
 VERSION = 1
 # Settings that manifests may lack; one that lacks them has any value of them.
 OPTIONAL_SETTINGS = ("text_form",)
-# How the text is computed, not what it is: lowered after running out of memory.
+# May change when a corpus resumes: users lower it when memory runs out.
 INCIDENTAL_SETTING = "search.source_tokens_per_batch"
 # Characters that the name of a corpus may not have, or may not begin with.
 NOT_IN_NAME = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_.-]")
@@ -150,7 +150,7 @@ def open_corpus(
 
     Args:
         directory: A path where nothing is, an empty directory, or that of a corpus.
-        settings: All that decides the text, by names; `text_settings` of them count.
+        settings: All settings by name. `text_settings` says which are recorded.
 
     Raises:
         ValueError: The directory has other files, its corpus was begun with other
@@ -184,7 +184,7 @@ def open_corpus(
 
 
 def text_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without those that do not decide the text.
+    """Return the settings that decide the text.
 
     >>> model = {"step": 3, "settings": {"d_model": 512, "rematerialize": True}}
     >>> text_settings({"search.source_tokens_per_batch": 64, "models": [model]})
@@ -196,13 +196,13 @@ def text_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     text = {key: value for key, value in settings.items() if key != INCIDENTAL_SETTING}
     if "models" in text:
         text["models"] = [
-            {**model, "settings": _translating(dict(model["settings"]))}
+            {**model, "settings": _inference_settings(dict(model["settings"]))}
             for model in text["models"]
         ]
     return text
 
 
-def _translating(model: Mapping[str, Any]) -> dict[str, Any]:
+def _inference_settings(model: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model's settings without those that matter in training alone."""
     training = {
         setting.name

@@ -268,7 +268,7 @@ def choose_scores(
     if test == significance.BOOTSTRAP and seed != "none" and int(seed) == 0:
         raise ValueError(
             f"with {metrics_module.SEED_VARIABLE}=0, sacreBLEU's paired bootstrap has "
-            "other draws each time: name another seed, or none"
+            "other draws each time: set another seed, or 'none' if you want that"
         )
     return choose_metrics(metrics, references=text.references, data=text.data), test
 

@@ -54,7 +54,7 @@ def compare(
         directory: The export.
         form: Its format.
         quantization: Of CTranslate2's file; None tries float32 and int8.
-        lines: How many to translate; 0 for none, whose text is not read; None for all.
+        lines: How many to translate; with 0 the text is not read; None for all.
 
     Returns:
         A `format_agreement`; "" if there is nothing to compare.

@@ -96,7 +96,8 @@ def check_constraints(source: str, name: str, translator: Translator) -> None:
 def _blocks(name: str, *others: str) -> Iterator[tuple[int, tuple[list[str], ...]]]:
     """Yield each block of the files with the number of its first line.
 
-    There is none if a name is no file. "-" is standard input, whatever lies there.
+    Yields nothing if a name is not a regular file. "-" is always standard input, even
+    if a file has that name.
     """
     if not all(
         each != "-" and pathlib.Path(each).is_file() for each in (name, *others)

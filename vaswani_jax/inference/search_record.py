@@ -147,9 +147,7 @@ def _program(
         task = task_of(params=params, rows=rows)
         T = task.options.max_length
         state = task.stepper.resize(task.caches, T)
-        return beam_search.start(
-            task.max_lengths, state, W=task.options.beam_size, T=T
-        )
+        return beam_search.start(task.max_lengths, state, W=task.options.beam_size, T=T)
 
     def advance(params: Any, rows: generate.Rows, search: beam_search.Search) -> Any:
         task = task_of(params=params, rows=rows, caches=search.state)

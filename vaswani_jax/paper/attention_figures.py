@@ -111,7 +111,7 @@ def judge(heads: Heads | None, *, failures: Sequence[str] = ()) -> list[Claim]:
     """Return the verdict on each figure, from the weights of a run's heads.
 
     Args:
-        heads: Those of one of `find_runs`; None without one.
+        heads: The heads of a run; None if no run can show them.
         failures: Why runs that were chosen before it could not be read.
     """
     if heads is None:

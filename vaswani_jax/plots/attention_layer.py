@@ -34,8 +34,8 @@ class Layer:
     Attributes:
         tokens: Words or subwords, then the end mark.
         weights: How much each token looks at each, by head. Rows sum to 1.
-        uniform: The weight that uniform attention gives each: that to a word grows with
-            the number of its subwords.
+        uniform: The weight of each token under uniform attention over subwords; a
+            word's is the sum of its subwords'.
         number: The layer's, from 1.
         depth: How many layers the encoder has.
     """

@@ -10,9 +10,9 @@ Result = TypeVar("Result")
 
 
 async def run(call: Callable[[], Result]) -> Result:
-    """Return what a call returns that runs in a daemon thread.
+    """Run a call in a daemon thread, and return its result.
 
-    `asyncio.to_thread` would let the end of the event loop wait for the call.
+    With `asyncio.to_thread`, the event loop could not end before the call does.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Result] = loop.create_future()

@@ -48,7 +48,8 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
     if len(languages) > 1 and len(judged) < 2:
         raise ValueError(
             f"no model can distinguish {', '.join(languages)}, since models translate "
-            f"to {', '.join(judged) or 'none'} of them: name the language of the text"
+            f"to {f'{judged[0]} alone' if judged else 'none of them'}: name the "
+            "language of the text"
         )
     spans = texts.split(text[:MAX_CHARACTERS], "en")
     if len(languages) > 1 and spans:

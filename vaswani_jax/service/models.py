@@ -326,9 +326,7 @@ class Models:
             if not has_changed or has_failed or self._loader is None:
                 continue
             try:
-                new = await background.run(
-                    functools.partial(self._loader.load, origin)
-                )
+                new = await background.run(functools.partial(self._loader.load, origin))
                 await background.run(functools.partial(self._warm, new))
             except Exception as error:  # The old model answers, whatever is raised.
                 self._failed[origin.name] = stamps
@@ -343,9 +341,7 @@ class Models:
             logger.info(f"{origin.name}: loaded again, checkpoint {new.checkpoint}")
             self._running.discard(served.engine)
             self._retiring.add(served.engine)
-            task = asyncio.create_task(
-                self._retire(served.engine, set(self._requests))
-            )
+            task = asyncio.create_task(self._retire(served.engine, set(self._requests)))
             self._drains.add(task)
             task.add_done_callback(self._drains.discard)
 
@@ -372,8 +368,8 @@ class Models:
     ) -> tuple[ServedModel, Direction]:
         """Return the model that a request means, and its languages.
 
-        Of those that have the languages that the request names, it is the first with
-        the same locales: the source counts more than the target.
+        Among the models with the requested languages, it is the one whose locales match
+        best. The source counts more than the target; of equals, the first is taken.
 
         Raises:
             Refusal: There is none; the message lists those that there are.

@@ -94,7 +94,7 @@ class Server(uvicorn.Server):
 
 
 def note_hangups() -> Sequence[int]:
-    """Return a list that gets each SIGHUP until a `Server` starts.
+    """Handle SIGHUP until a `Server` starts, and return the list that records each.
 
     By default a SIGHUP while the models are loaded would end the process.
     """

@@ -164,7 +164,7 @@ def too_long(
 
 
 def usual_ratio(blocks: Sequence[Block]) -> float:
-    """Return how many times the longer side of a usual pair is the shorter one.
+    """Return the longer side's length over the shorter side's, in a usual pair.
 
     Lengths are in characters; the ratio is 1.0 if no pair has two sides with text.
     """
@@ -179,7 +179,7 @@ def _lengths(pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def _log_ratios(lengths: np.ndarray) -> np.ndarray:
-    """Return the logarithm of how many times each target is its source."""
+    """Return log(target length / source length) of each pair."""
     return np.log(lengths[:, 1] / lengths[:, 0])
 
 

@@ -136,9 +136,9 @@ class MetricsLog:
             elapsed = (
                 time.monotonic() - self._start_time + (self._elapsed_before or 0.0)
             )
-            # Last again: an evaluator may have values of these names.
-            own = {"step": step, ELAPSED: round(elapsed, 3)}
-            record = own | finite | own
+            stamp = {"step": step, ELAPSED: round(elapsed, 3)}
+            # First for the order, last so that an evaluator's values cannot replace it.
+            record = stamp | finite | stamp
             file, events = self._files
             file.write(json.dumps(record) + "\n")
             file.flush()
