@@ -7,7 +7,8 @@
 # ROWS="A1 A2" trains these alone. A row that fails is named in the end, when the others
 # are done.
 set -euo pipefail
-runs=$(realpath -m "${2:-$(dirname "$0")/../runs}")
+runs=${2:-$(dirname "$0")/../runs}
+[[ $runs == *://* ]] || runs=$(realpath -m "$runs")
 cd "$(dirname "$0")/.."
 config=${1:-configs/table3.py}
 name=$(basename "$config" .py)

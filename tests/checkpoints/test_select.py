@@ -72,6 +72,15 @@ def test_wrong_names_are_refused(
         select.select(tmp_path, name)
 
 
+def test_the_copy_of_a_run_that_trains_elsewhere_has_no_other_folder(
+    tmp_path: pathlib.Path,
+) -> None:
+    with pytest.raises(
+        store.CheckpointError, match=r"not ended, pass --checkpoint=new"
+    ):
+        select.select(tmp_path, "averaged")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

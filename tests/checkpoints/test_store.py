@@ -277,11 +277,14 @@ def test_a_file_system_that_does_not_answer_costs_one_checkpoint(
     def fail(*_: object) -> None:
         raise OSError(errno.ESTALE, "stale file handle")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "steps", fail)
-        patch.setattr(store.shutil, "disk_usage", fail)
-        with pytest.raises(store.NotWrittenError, match="stale file handle"):
-            trees.save(tmp_path, {1: 1.0})
-    assert "nothing is deleted" in caplog.text
-    trees.save(tmp_path, {1: 1.0})
-    assert store.steps(tmp_path) == [1]
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "steps", fail)
+            patch.setattr(store.shutil, "disk_usage", fail)
+            with pytest.raises(store.NotWrittenError, match="stale file handle"):
+                trees.save(tmp_path, {1: 1.0})
+        assert "nothing is deleted" in caplog.text
+        # The second time it is there already, and stays.
+        trees.save(tmp_path, {1: 1.0})
+        assert store.steps(tmp_path) == [1]
+        store.check_seal(tmp_path / "1")

@@ -62,9 +62,10 @@ def select(
             for existing_name, folder in FOLDER_OF.items()
             if store.steps(workdir / folder)
         ]
-        # Of a workdir at a URL, only the folder that a name needs is fetched.
-        others = existing or [f"{option}newest"] * (name in FOLDERS)
-        hint = f"; pass {' or '.join(others)}" if others else ""
+        hint = f"; pass {' or '.join(existing)}" if existing else ""
+        if not existing and name in FOLDERS:
+            # Of a workdir at a URL, only the folder that a name needs is fetched.
+            hint = f"; if the run has not ended, pass {option}newest"
         raise CheckpointError(f"no checkpoint {name!r}: there is no {directory}{hint}")
     steps = store.steps(directory)
     if not steps:

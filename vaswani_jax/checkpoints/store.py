@@ -104,17 +104,20 @@ def save(
     num_bytes = sum(np.asarray(leaf).nbytes for leaf in leaves)
     # A run may resume on a full disk with a smaller `keep`.
     prune(directory, keep=keep, preemption_steps=preemption_steps)
+    is_begun = False
     try:
         if checkpoint.step in steps(directory):
             return
         directory.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(directory).free < num_bytes:
             raise OSError(errno.ENOSPC, "no space left")
+        is_begun = True
         _write(directory, checkpoint)
     except Exception as error:  # Orbax and TensorStore raise many kinds.
         path = directory / str(checkpoint.step)
         with contextlib.suppress(OSError):  # The file system may not answer.
             clear_unfinished(directory)
+        if is_begun:  # Else it is whole, from an earlier start.
             shutil.rmtree(path, ignore_errors=True)
         reason = " ".join(str(error).split())[:300]
         raise NotWrittenError(

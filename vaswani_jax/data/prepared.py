@@ -312,7 +312,7 @@ def open_or_prepare(
                 prepared_checks.check_required(
                     record.vocabulary, fingerprint, directory
                 )
-            if replaced:
+            if replaced and settings.data.source == "treebank":
                 # Checkpoints know the same trees by their earlier paths.
                 record = record.with_paths_of(replaced)
             is_generated = settings.data.source in data_config.GENERATED

@@ -62,6 +62,9 @@ def text_differences(
     """
     from vaswani_jax.data import sources, training_text
 
+    source = settings.data.source
+    if recorded.settings.get("source", source) != source:
+        return []  # The difference in `data.source` is reported instead.
     splits = sources.splits(settings.data)
     differences = []
     if "valid" in recorded.text and "valid" not in splits:
@@ -86,8 +89,6 @@ def text_differences(
             continue
         if sources.content_identity(current) == sources.content_identity(record):
             continue
-        if current.get("generator") != record.get("generator"):
-            continue  # The difference in `data.source` is reported instead.
         versions = [entry.get("version") for entry in (current, record)]
         if all(versions) and len(set(versions)) > 1:
             text = f"the generator of {split!r} is {versions[0]}, was {versions[1]}"
