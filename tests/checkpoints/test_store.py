@@ -148,7 +148,7 @@ def test_a_disk_without_room_for_a_directory_has_none_for_a_checkpoint(
 
     with monkeypatch.context() as patch:
         patch.setattr(pathlib.Path, "mkdir", fail)
-        with pytest.raises(store.NotWrittenError, match=r"No space left .* free some"):
+        with pytest.raises(store.NotWrittenError, match=r"No space left .* free space"):
             trees.save(tmp_path / "checkpoints", {1: 1.0})
     assert list(tmp_path.iterdir()) == []
 

@@ -232,7 +232,7 @@ def test_the_given_vocabulary_that_takes_no_dropout_is_named(text, tmp_path):
     with pytest.raises(
         ValueError, match=r"of config\.data\.target_vocabulary is of an"
     ):
-        prepare.prepare(data, tmp_path / "data", seed=1)
+        prepare.prepare(data, tmp_path / "data", seed=1, vocabulary=None)
 
 
 @pytest.mark.parametrize("side", ["en", "de"])

@@ -393,6 +393,7 @@ def test_trees_that_have_moved_are_the_text_of_the_checkpoints(tmp_path):
     overrides = settings.TREEBANK | {
         "data.text_directory": str(tmp_path),
         "data.train_trees": "02-03",
+        "data.vocab_size": 24,
         "data.valid_trees": "22",
         "data.test_trees": "",
     }

@@ -118,7 +118,8 @@ def add_tag(line: str, tag: str, data: DataConfig) -> str:
     language = find_tag(line, data)
     if language is None:
         code, text = split_code(line)
-        return f"{code.strip()} {tag} {text}" if code else f"{tag} {line}"
+        code = INVISIBLE.sub("", code).rstrip()
+        return f"{code} {tag} {text}" if code else f"{tag} {line}"
     return f"{language} {tag} {INVISIBLE.sub('', line)[len(language) :].lstrip()}"
 
 
