@@ -12,7 +12,6 @@ import os
 import pathlib
 from collections.abc import Mapping
 
-from vaswani_jax.checkpoints import select
 from vaswani_jax.core import remote, seeds
 from vaswani_jax.core.config import Config
 from vaswani_jax.data import (
@@ -89,7 +88,7 @@ def prepare(
     run = remote.open_workdir(os.fspath(workdir))
     seeds.refuse_seeds_directory(run.path)
     run.pull()
-    if not select.has_checkpoints(run.path):
+    if config.seed > seeds.MAX_SEED and not _has_checkpoints(run.path):
         seeds.check_range(seed=config.seed, num_seeds=1)  # as training does
     directory = prepared.data_directory(config.data, run.path)
     with standard_input.copy_to_file(config.data, directory) as text:
@@ -119,6 +118,12 @@ def _epoch_shares(
     return training_batches.epoch_shares(
         config.data, pairs, batches, corpus_sizes=sizes
     )
+
+
+def _has_checkpoints(workdir: pathlib.Path) -> bool:
+    from vaswani_jax.checkpoints import select  # late, as below
+
+    return select.has_checkpoints(workdir)
 
 
 def _recorded_vocabulary(workdir: pathlib.Path) -> str | None:

@@ -140,7 +140,7 @@ def test_a_full_disk_costs_no_checkpoint_that_is_there(
     # It trained on, and failed at the end, when nothing had been kept of it.
     assert statuses == ["status 1", "status 0"], messages
     assert "training continues without it" in messages
-    assert "MiB are free on that file system: free some" in messages
+    assert "MiB are free on that file system: free space" in messages
     last = store.steps(directories["kept"])[-1]
     assert 20 <= last < 60
     store.restore(directories["kept"], last, names=["params", "optimizer"])

@@ -217,8 +217,8 @@ class Config:
     training: TrainingConfig
     search: SearchConfig
     seed: int = setting(
-        "Seed of initial weights, dropout, batches and sampling. A new run takes at "
-        "most 4294967295.",
+        "Seed of weights, dropout, batches and sampling; a new run's is at most "
+        "4294967295.",
         at_least=0,
         at_most=2**63 - 1,
         incidental=True,
