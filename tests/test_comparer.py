@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import types
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -17,6 +18,7 @@ from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import bleu, randomization
+from vaswani_jax.inference.translator import Translator
 from vaswani_jax.paper import scored_runs
 
 REFERENCES = compared.lines(30)
@@ -484,6 +486,35 @@ def test_a_run_of_one_language_gets_no_tags(
     )
     alone = comparer.compare_systems([single, single])
     assert result.scores[0].scores[1].value == alone.scores[0].scores[0].value
+
+
+def test_a_run_translates_only_the_lines_that_are_compared(
+    make_run: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    languages = ["de", "fr"]
+    tagged = [f"<2{languages[n % 2]}> {line}" for n, line in enumerate(SOURCE)]
+    changes = {"data.target_locale": "de,fr", "data.user_symbols": "<2de>,<2fr>"}
+    kept = make_run(
+        "kept", OUTPUTS, settings_changes=changes, source=bleu.lines_checksum(tagged)
+    )
+    run = make_run("run", OTHERS, source="of other lines")
+    translated: list[str] = []
+
+    def translate(lines: list[str]) -> list[str]:
+        translated.extend(lines)
+        return [f"ein {line}" for line in lines]
+
+    translator = mock.Mock(spec=Translator)
+    translator.translate = translate
+    translator.member.checkpoint.step = 1
+    monkeypatch.setattr(comparer.api, "load", lambda *_, **__: translator)
+    comparer.compare_systems(
+        [kept, run],
+        source=write(tmp_path / "s", tagged),
+        references=write(tmp_path / "r", REFERENCES),
+        scoring={"target_locale": "de"},
+    )
+    assert translated == SOURCE[::2]
 
 
 def test_training_words_are_those_of_the_language_that_is_compared(

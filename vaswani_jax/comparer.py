@@ -199,6 +199,7 @@ def compare_systems(
                         _outputs(
                             run,
                             text,
+                            numbers=numbers,
                             tagged_data=tagged_data,
                             split=split,
                             translate=translate,
@@ -430,6 +431,7 @@ def _outputs(
     system: _Run | System,
     text: _Text,
     *,
+    numbers: Sequence[int],
     tagged_data: config.DataConfig,
     split: str,
     translate: bool,
@@ -439,6 +441,8 @@ def _outputs(
     Args:
         system: A run, or a system whose outputs are there.
         text: The source lines and references.
+        numbers: The indices of the lines that are compared: a run translates no others,
+            which may be in languages that it lacks.
         tagged_data: The settings whose tags the source lines have. A run without tags
             of its own gets the lines without them.
         split: The name of the text, under which outputs are kept.
@@ -471,14 +475,17 @@ def _outputs(
         )
     logger.info(
         f"{system.name} has no kept outputs of {text.name}: it translates "
-        f"{len(source):,} lines (`vaswani evaluate` keeps outputs)"
+        f"{len(numbers):,} lines (`vaswani evaluate` keeps outputs)"
     )
     compilation_cache.enable()
     translator = api.load(
         system.workdir, checkpoint=system.checkpoint, settings=system.settings
     )
     step = translator.member.checkpoint.step
-    outputs = translator.translate(source)
+    translations = translator.translate([source[number] for number in numbers])
+    outputs = [""] * len(source)
+    for number, translation in zip(numbers, translations, strict=True):
+        outputs[number] = translation
     return System(system.name, [outputs], _origin(system, step=step))
 
 
