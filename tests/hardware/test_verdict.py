@@ -198,6 +198,15 @@ def test_a_search_that_is_too_large_by_itself_is_named() -> None:
     assert "the programs of all shapes" in verdict._how_to_fit(plan, search_fits=True)
 
 
+def test_no_backward_pass_is_certain_with_frozen_parameters() -> None:
+    shape: dict[str, Any] = {"bucket": tiny_run.LONG, "vocab_size": tiny_run.V}
+    whole, frozen = (
+        programs.update_flops(settings.small_settings(**changes), **shape)
+        for changes in ({}, {"optimizer.frozen": "encoder/*"})
+    )
+    assert frozen == whole / 3
+
+
 def test_no_search_is_longer_than_its_pieces() -> None:
     limits = {"search.max_source_tokens": 100, "search.source_tokens_per_batch": 1000}
     small = settings.small_settings(**limits, **{"search.beam_size": 4})

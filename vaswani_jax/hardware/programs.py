@@ -178,9 +178,14 @@ def rows_of_a_device(rows: int, *, num_microbatches: int) -> int:
 def update_flops(
     settings: config.Config, *, bucket: batching.Bucket, vocab_size: types.VocabSize
 ) -> float:
-    """Return the operations of an update on a global batch; see `cost.update_flops`."""
+    """Return the operations of an update on a global batch; see `cost.update_flops`.
+
+    If parameters are frozen, only the forward pass counts: which gradients others need
+    depends on where they lie.
+    """
+    count = cost.forward_flops if settings.optimizer.frozen else cost.update_flops
     draws = 2 if settings.training.r_drop else 1
-    return draws * cost.update_flops(
+    return draws * count(
         settings.model,
         vocab_size=vocab_size,
         rows=bucket.rows,

@@ -371,6 +371,11 @@ def _notes(work: Workload, hardware: topology.Hardware) -> list[str]:
             "no data is prepared: one shape stands for all, and padding counts as "
             "target tokens"
         )
+    if work.settings.optimizer.frozen:
+        result.append(
+            "parameters are frozen: of the model's operations, only those of the "
+            "forward pass count"
+        )
     if hardware.num_slices > 1:
         result.append(
             f"{hardware.num_slices} slices of {hardware.chip.largest_slice:,} chips: "
