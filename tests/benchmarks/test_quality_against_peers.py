@@ -502,6 +502,21 @@ class TestPage:
         assert by_peer["Marian, published settings"][0].endswith(" *")
         assert float(by_peer["EOLE, published settings"][0]) > 0
 
+    def test_a_slower_machine_of_a_peer_is_marked_and_does_not_count(
+        self, content: dict
+    ) -> None:
+        def with_speed(gflops: float) -> dict:
+            eole = {**content["runs"]["eole-published-1"], "gflops": [gflops] * 2}
+            return {**content, "runs": {**content["runs"], "eole-published-1": eole}}
+
+        for gflops, count in ((120.0, 2), (140.0, 4), (240.0, 4)):
+            changed = with_speed(gflops)
+            _, rows = page.tabulate_differences(changed, [80])
+            [cells] = [row[2:] for row in rows if row[1].startswith("EOLE")]
+            assert [cell.endswith(" ‡") for cell in cells] == [count == 2] * 2
+            summary = page.summarize_differences(changed)
+            assert f"Ours is ahead in {count} of {count} comparisons" in summary
+
     def test_values_are_corrected_for_the_number_of_peers(self, content: dict) -> None:
         [strong] = [
             entry

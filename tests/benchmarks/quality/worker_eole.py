@@ -83,8 +83,11 @@ def make_configuration(job: dict) -> dict:
             "normalization": "tokens",
             "accum_count": [1],
             "accum_steps": [0],
-            # All pairs; a worker would take a core of the two from the updates.
-            "bucket_size": 200_000,
+            # Fewer than all pairs: EOLE reads the text again until a bucket is full,
+            # and leaves a source out of a batch that has it, so that a larger one would
+            # repeat the pairs of common lengths and drop the others.
+            "bucket_size": 25_000,
+            # A worker would take a core of the two from the updates.
             "num_workers": 0,
             "gpu_ranks": [],
             "world_size": 1,
