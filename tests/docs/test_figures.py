@@ -84,6 +84,7 @@ def test_results_have_pages_with_json():
         "multi30k",
         "multilingual",
         "parsing",
+        "peers",
         "serving",
         "speed",
         "start",

@@ -27,6 +27,7 @@ INTRODUCTION = """\
 
 Each system trains for the same wall time, alone on 2 CPU cores, with the same subwords
 and the model size of [Revisit-MMT's](multi30k.md). The clock begins with the process.
+Not all machines were equally fast: the last table has their speed.
 Our settings were chosen before, on val of [this text](multi30k.md). A peer has settings
 that it publishes, the learning rates published for this model and text with another
 toolkit and twice the batch, or ours, as the list below the last table says. Dropout of
