@@ -111,16 +111,16 @@ def skip_batch(
             _record(path, bad_update, batch=batch, pairs=pairs)
         except OSError as error:
             failure = f"; {path} cannot be written ({error})"
-    location = f". {path} has the pairs of each"
     if len(skipped_batches) >= max_skipped_batches:
         newest = f"step {checkpoint_steps[-1]:,}" if checkpoint_steps else "none yet"
         raise DivergedError(
             f"{bad_update}; batches skipped before: {len(skipped_batches)} "
             f"(config.training.max_skipped_batches={max_skipped_batches})"
-            f"{failure or location}; the last good checkpoint in {workdir}: {newest}"
+            f"{failure or f'. {path} has the pairs of each'}; the last good checkpoint "
+            f"in {workdir}: {newest}"
         )
-    place = "" if failure else f" (its pairs are in {path})"
-    logger.warning(f"{bad_update}; batch {batch:,} is skipped{place}{failure}")
+    recorded = failure or f" (its pairs are in {path})"
+    logger.warning(f"{bad_update}; batch {batch:,} is skipped{recorded}")
     return [*skipped_batches, batch]
 
 
