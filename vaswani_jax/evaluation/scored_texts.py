@@ -84,10 +84,8 @@ def _parse_value(value: str) -> list[ScoredText]:
     if all(part in SPLITS for part in parts):
         return [ScoredText(part) for part in parts]
     name, has_name, files = value.partition("=")
-    if "," in name:  # The "=" is in the second file's name.
+    if not has_name or "," in name:  # Its "=" is in the second file's name.
         has_name, files = "", value
-    elif not has_name:
-        files = value
     parts = files.split(",")
     if len(parts) != 2 or not all(parts):
         raise ValueError(

@@ -93,17 +93,16 @@ def check_constraints(source: str, name: str, translator: Translator) -> None:
         finder.find(lines, phrases.split_constraints(terms), first_line=first_line)
 
 
-def _blocks(name: str, *others: str) -> Iterator[tuple[int, tuple[list[str], ...]]]:
+def _blocks(*names: str) -> Iterator[tuple[int, tuple[list[str], ...]]]:
     """Yield each block of the files with the number of its first line.
 
     Yields nothing if a name is not a regular file. "-" is always standard input, even
     if a file has that name.
     """
-    if not all(
-        each != "-" and pathlib.Path(each).is_file() for each in (name, *others)
-    ):
+    if not all(name != "-" and pathlib.Path(name).is_file() for name in names):
         return
     first_line = 1
-    for block in line_io.zip_blocks(line_io.read_blocks(name), *others):
+    source, *aligned = names
+    for block in line_io.zip_blocks(line_io.read_blocks(source), *aligned):
         yield first_line, block
         first_line += len(block[0])

@@ -97,9 +97,9 @@ def restore_best(
     """
     best = Best(step=step)
     saved_steps = store.steps(directory)
-    if saved_steps and not step:
+    if not step:
         set_aside(directory)
-    elif saved_steps and step:
+    elif saved_steps:
         best.saved_score = _saved_score(criterion, directory, step=saved_steps[-1])
     recorded_best = record.get("best")
     if recorded_best and criterion.is_comparable({**record, **recorded_best}):
@@ -216,10 +216,10 @@ def replace_best(
         if steps and saved_score == -math.inf:
             # They were the best by another measure, or are damaged.
             store.set_aside(directory, steps, suffix="old")
-            steps = []
-        for step in steps:
-            if step >= checkpoint.step:  # of updates that a kill undid
-                store.delete(directory, step)
+        else:
+            for step in steps:
+                if step >= checkpoint.step:  # of updates that a kill undid
+                    store.delete(directory, step)
     except OSError as error:
         raise store.NotWrittenError(
             f"{directory} cannot be replaced: {error}"
