@@ -3,7 +3,8 @@
 #
 # Each is reached by ssh, has this directory at the same path, and sees the same files.
 # The first is the coordinator, on PORT (1234). When one fails, all end within a minute,
-# or within five if not all were connected. The same command resumes. Stopping this script stops every host.
+# or within five if not all were connected. The same command resumes. Stopping this
+# script stops every host.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 hosts=()

@@ -200,7 +200,7 @@ def _draw_model(model: model_figures.Model, output: pathlib.Path) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Shown:
-    """What figures 3 to 5 show.
+    """The run of figures 3 to 5, and its heads.
 
     Attributes:
         run: The run and its model; None if no run can show them.

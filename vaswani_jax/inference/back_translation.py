@@ -129,9 +129,9 @@ def back_translate(
     """Translate a text, and write it and its translations as a corpus for training.
 
     After a kill, the same call continues with the first unfinished shard. The output
-    depends neither on interruptions nor on the number of devices and processes. Another
-    `search.source_tokens_per_batch` may continue, too: scores then may differ in their
-    last digits, and by them, rarely, a translation.
+    depends neither on interruptions nor on the number of devices and processes. It may
+    resume with another `search.source_tokens_per_batch`. Scores may then differ in
+    their last digits, and so, rarely, a translation.
 
     >>> reverse = vaswani_jax.load("runs/de_en")  # doctest: +SKIP
     >>> vaswani_jax.back_translate(  # doctest: +SKIP

@@ -43,14 +43,15 @@ def check_positions(settings: config.Config, members: Sequence[Member]) -> None:
         members: The models that search together.
 
     Raises:
-        ValueError: Has the number of the model, from 1, if there are several.
+        ValueError: A model has too few positions. Of several models, the message has
+            its number, from 1.
     """
     for number, member in enumerate(members, start=1):
         try:
             rules.check_positions(dataclasses.replace(settings, model=member.model))
         except ValueError as error:
-            place = f"model {number} of {len(members)}: " if len(members) > 1 else ""
-            raise ValueError(f"{place}{error}") from None
+            prefix = f"model {number} of {len(members)}: " if len(members) > 1 else ""
+            raise ValueError(f"{prefix}{error}") from None
 
 
 def load_members(

@@ -98,7 +98,7 @@ class Reranking:
                     f"the {name} model translates {pairs[1]}; name a run that "
                     f"translates {pairs[0]}"
                 )
-            # Both read the same lines, also where a region is no other language.
+            # Both read the same tagged lines, so regions (pt_BR) must match, too.
             tags, model_tags = (
                 sorted(languages.locales_by_tag(side)) for side in (data, model_data)
             )
@@ -207,7 +207,7 @@ def rerank(
 def _languages(source: str, target: str) -> str:
     """Return two languages as messages name them, without regions and scripts.
 
-    Of several target languages, runs may have another order.
+    They are sorted: of several target languages, the order does not matter.
     """
     sides = (sorted(map(language_code, side.split(","))) for side in (source, target))
     return " to ".join(map(",".join, sides))

@@ -112,7 +112,7 @@ def judge(heads: Heads | None, *, failures: Sequence[str] = ()) -> list[Claim]:
 
     Args:
         heads: The heads of a run; None if no run can show them.
-        failures: Why runs that were chosen before it could not be read.
+        failures: Why better runs could not be read.
     """
     if heads is None:
         because = (

@@ -47,7 +47,7 @@ class Evidence:
         runs: Scored runs.
         costs: Table 1, counted and timed.
         heads: What figures 3 to 5 show; None without a run that has it.
-        head_failures: Why runs that might have it could not be read.
+        head_failures: Why better runs could not be read.
     """
 
     systems: Mapping[SystemName, config.Config]
