@@ -18,19 +18,19 @@ def test_run_returns_the_result_or_raises_the_error_of_its_call() -> None:
 
 
 def test_the_end_of_the_loop_does_not_wait_for_a_call() -> None:
-    begun, gate, ended = (threading.Event() for _ in range(3))
+    start, gate, end = (threading.Event() for _ in range(3))
 
     def block() -> None:
-        begun.set()
+        start.set()
         gate.wait(10)
-        ended.set()
+        end.set()
 
     async def main() -> None:
         task = asyncio.create_task(background.run(block))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(start.wait, 10)
         assert not task.done()
 
     asyncio.run(main())
-    assert not ended.is_set()
+    assert not end.is_set()
     gate.set()
-    assert ended.wait(10)
+    assert end.wait(10)

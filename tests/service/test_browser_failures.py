@@ -156,7 +156,7 @@ def test_a_ready_server_that_refuses_its_lists_is_asked_after_pauses(open_tab):
 
 def test_the_translations_of_an_older_text_are_not_shown_below_another(open_tab):
     with WordServer() as server:
-        server.list_gate = threading.Semaphore(0)
+        server.answer_gate = threading.Semaphore(0)
         tab = open_tab(server)
         tab.page.locator("#source-language:enabled").wait_for()
         with tab.page.expect_request(
@@ -167,7 +167,7 @@ def test_the_translations_of_an_older_text_are_not_shown_below_another(open_tab)
         tab.page.locator("#settings summary").click()
         tab.page.locator("#n-best").select_option("1")
         assert tab.translate("five six. seven eight.") == "six.′ five′ eight.′ seven′"
-        server.list_gate.release(9)
+        server.answer_gate.release(9)
         tab.page.wait_for_timeout(300)
         rows = tab.page.locator("#hypotheses li").all_text_contents()
         assert rows == ["eight.′ seven′score −0.50"]

@@ -104,6 +104,15 @@ def test_a_text_without_words_may_be_in_any_language():
     assert {each.confidence for each in detections} == {33.3}
 
 
+def test_one_language_that_a_model_translates_to_is_compared_with_nothing():
+    pair = models(("en", "de", "der"), ("de", "fr", "le"))
+    with pytest.raises(
+        ValueError,
+        match="no model can distinguish en, de, since models translate to de alone",
+    ):
+        asyncio.run(detect("der Hund", pair, deadline=time.monotonic() + 10))
+
+
 def test_languages_that_no_model_translates_to_cannot_be_told_apart():
     sources = shouting.models_of(
         *(

@@ -234,12 +234,12 @@ def test_a_request_is_answered_by_the_models_of_its_begin(loader, running):
 def test_the_end_of_the_server_does_not_wait_for_a_reload(
     step, loader, running, monkeypatch
 ):
-    begun, gate, ended = (threading.Event() for _ in range(3))
+    start, gate, end = (threading.Event() for _ in range(3))
 
     def block(argument):
-        begun.set()
+        start.set()
         gate.wait(10)
-        ended.set()
+        end.set()
 
     async def main():
         await running.start()
@@ -247,13 +247,13 @@ def test_the_end_of_the_server_does_not_wait_for_a_reload(
         owner = models if step == "version" else loader
         monkeypatch.setattr(owner, step, block)
         task = asyncio.create_task(running.refresh(has_urls=False))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(start.wait, 10)
         assert not task.done()
 
     asyncio.run(main())
-    assert not ended.is_set()
+    assert not end.is_set()
     gate.set()
-    assert ended.wait(10)
+    assert end.wait(10)
 
 
 def test_a_damaged_model_leaves_the_old_one_and_is_told_once(loader, running, caplog):

@@ -111,7 +111,7 @@ class WordServer:
         endings: How the next streams end after their first sentence, in bytes; None
             for as they should.
         gate: If set, each sentence of a stream waits for its release.
-        list_gate: If set, each answer without a stream waits for its release.
+        answer_gate: If set, each answer without a stream waits for its release.
         refused_paths: The paths that are refused with status 429.
         requests: The bodies of the requests to translate, as they arrived.
         left: The texts whose client went away before the answer.
@@ -129,7 +129,7 @@ class WordServer:
         self.refusals: list[tuple[int, Any, dict[str, str]]] = []
         self.endings: list[bytes | None] = []
         self.gate: threading.Semaphore | None = None
-        self.list_gate: threading.Semaphore | None = None
+        self.answer_gate: threading.Semaphore | None = None
         self.refused_paths: set[str] = set()
         self.requests: list[dict[str, Any]] = []
         self.left: list[str] = []
@@ -217,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = {"model": "", "source": "", "target": "", "results": [result]}
         if not body.get("stream"):
             with contextlib.suppress(ConnectionError):
-                self.wait(self.words.list_gate)
+                self.wait(self.words.answer_gate)
                 self.send_json(200, answer)
             return
         self.send(200, b"", {"Content-Type": "text/event-stream; charset=utf-8"})
