@@ -57,7 +57,6 @@ LATE = re.compile(
 )
 # The libraries read theirs when they are imported.
 _environment = dict[str, str]()
-_servers = list["subprocess.Popen[bytes]"]()
 STREAMS = b"streams"  # what their descriptors are sent with
 NUMBER = "--number="
 # Trains without a picture at the end, as where matplotlib is not installed: a fifth of
@@ -256,9 +255,21 @@ def _address() -> str:
         stdout=subprocess.PIPE,
         cwd=pathlib.Path(__file__).parents[2],
     )
-    _servers.append(server)
+    atexit.register(_end, server)
     assert server.stdout and server.stdout.readline() == b"ready\n"
     return address
+
+
+def _end(server: "subprocess.Popen[bytes]") -> None:
+    """End the process that programs are forked from."""
+    for stream in (server.stdin, server.stdout):
+        if stream:
+            stream.close()
+    try:
+        server.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
 
 
 def serve(address: str) -> None:
