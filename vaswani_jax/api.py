@@ -4,7 +4,7 @@
     translator = vaswani_jax.load("runs/demo")
     translator.translate(["3 hours ago"])
 
-The programs `decode`, `evaluate` and `export` load their models here, too.
+The programs that use a trained model load it here, too.
 """
 
 import json
@@ -22,7 +22,6 @@ from vaswani_jax.core import (
     remote,
     seeds,
     tensor_file,
-    types,
 )
 from vaswani_jax.data import prepared
 from vaswani_jax.inference.ensemble import Member, load_members
@@ -156,7 +155,6 @@ def _load_marian(directory: pathlib.Path, overrides: Mapping[str, Any]) -> Trans
     imported_model = marian_import.load(
         directory,
         parsing.override_values(preset.to_dict(), overrides),
-        locales=[str(overrides.get(f"data.{side}_locale", "")) for side in types.SIDES],
         overridden=list(overrides),
     )
     for note in imported_model.notes:

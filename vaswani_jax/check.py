@@ -80,8 +80,8 @@ def main() -> None:
             print("\n\n\n".join(map(summary.describe, verdicts)))
     elif report:
         record = report.to_dict()
-        both = {"data": record, "hardware": verdicts}
-        print(json.dumps(both if verdicts else record, indent=2, ensure_ascii=False))
+        records = {"data": record, "hardware": verdicts}
+        print(json.dumps(records if verdicts else record, indent=2, ensure_ascii=False))
     else:
         print(json.dumps(verdicts, indent=2))
     if report and report.is_serious:
@@ -108,7 +108,7 @@ def _judge(
         logger.info(f"{platform}: {', '.join(hardware.name for hardware in group)}")
         for verdict in worker.run(work, group):
             by_name[verdict["hardware"]] = verdict
-    training_flags = command_line.config_flags_given()
+    training_flags = command_line.list_config_flags()
     if not flags.FLAGS["workdir"].using_default_value:
         training_flags.append(f"--workdir={WORKDIR.value}")
     return [

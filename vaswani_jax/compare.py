@@ -116,7 +116,7 @@ def main() -> None:
         for holder in (TEXT_FORM, TARGET_LOCALE, LOWERCASE_SCORES)
         if holder.value is not None
     }
-    compared = comparer.compare_systems(
+    result = comparer.compare_systems(
         SYSTEMS.value,
         split=SPLIT.value,
         source=SOURCE.value,
@@ -127,11 +127,11 @@ def main() -> None:
         test=TEST.value or "",
         num_lines=LINES.value,
     )
-    print(compared.format())
+    print(result.format())
     failures = []
     for name in OUTPUT.value:
         try:
-            comparison_page.write_comparison(compared, name)
+            comparison_page.write_comparison(result, name)
         except (ValueError, OSError) as error:
             failures.append(f"{name}: {error}")
         else:

@@ -456,7 +456,7 @@ def _outputs(
     source = text.source
     if not languages.locales_by_tag(system.settings.data):
         source = [languages.remove_language_tag(line, tagged_data) for line in source]
-    kept = kept_outputs.read(
+    record = kept_outputs.read(
         system.workdir,
         system.checkpoint,
         split=split,
@@ -465,9 +465,9 @@ def _outputs(
         references=text.references,
         find_unrecorded_source=lambda: system.source(split),
     )
-    if kept is not None:
-        origin = f"{_origin(system, step=kept.step)}, kept"
-        return System(system.name, [kept.lines], origin)
+    if record is not None:
+        origin = f"{_origin(system, step=record.step)}, kept"
+        return System(system.name, [record.lines], origin)
     if not translate:
         raise ValueError(
             f"{system.name} has no kept outputs of {text.name}: `vaswani evaluate` "

@@ -30,7 +30,7 @@ INIT_FROM = path_flags.define_path(
     "init_from",
     "",
     "Start from these parameters, with new data and moments: WORKDIR, "
-    "WORKDIR@CHECKPOINT or WORKDIR/checkpoints/STEP.",
+    "WORKDIR@CHECKPOINT, WORKDIR/checkpoints/STEP or FILE.safetensors.",
 )
 REBUILD = flags.DEFINE_bool(
     "rebuild_data", False, "Prepare the data again, even if it is up to date."

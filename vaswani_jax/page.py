@@ -100,8 +100,8 @@ def main() -> None:
     """Write the page of a run."""
     name = WORKDIR.value
     checkpoints = CHECKPOINT.value if CHECKPOINTS.value is None else "newest"
-    needless = select.other_folders(checkpoints)
-    workdir = program.workdir(name, skip=needless)
+    unneeded_folders = select.other_folders(checkpoints)
+    workdir = program.workdir(name, skip=unneeded_folders)
     if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):
         raise ValueError(f"--workdir={name} is not a directory; name that of a run")
     settings = parsing.load(workdir)

@@ -83,7 +83,9 @@ def prepare(
     Raises:
         ValueError: The text cannot be used, or the directory has data of another text
             or of other settings. The message has the file, the line and the rule.
+        TypeError: `config` is no `Config`.
         OSError: A file is missing, or cannot be read or written.
+        ImportError: A package that the settings need is not installed.
     """
     run = remote.open_workdir(os.fspath(workdir))
     seeds.refuse_seeds_directory(run.path)

@@ -83,11 +83,11 @@ def main() -> None:
     figures.draw_table1(costs).savefig(output / "table1.png")
     figures.draw_learning_rates().savefig(output / "learning_rate.png")
     figures.draw_positions().savefig(output / "positions.png")
-    shown = _read_heads(runs)
-    model = model_figures.choose(shown.run, base=rows["base"])
+    head_reading = _read_heads(runs)
+    model = model_figures.choose(head_reading.run, base=rows["base"])
     _draw_model(model, output)
-    if shown.heads is not None:
-        _draw_heads(shown.heads, output)
+    if head_reading.heads is not None:
+        _draw_heads(head_reading.heads, output)
     judgements = claims.judge(
         claims.Evidence(
             systems,
@@ -95,8 +95,8 @@ def main() -> None:
             small,
             runs,
             costs,
-            heads=shown.heads,
-            head_failures=shown.failures,
+            heads=head_reading.heads,
+            head_failures=head_reading.failures,
         )
     )
     sections = {
@@ -199,7 +199,7 @@ def _draw_model(model: model_figures.Model, output: pathlib.Path) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Shown:
+class _HeadReading:
     """The run of figures 3 to 5, and its heads.
 
     Attributes:
@@ -213,7 +213,7 @@ class _Shown:
     failures: list[str]
 
 
-def _read_heads(runs: list[scored_runs.ScoredRun]) -> _Shown:
+def _read_heads(runs: list[scored_runs.ScoredRun]) -> _HeadReading:
     """Return the best run of which the heads can be read."""
     failures: list[str] = []
     for run in attention_figures.find_runs(runs):
@@ -226,8 +226,8 @@ def _read_heads(runs: list[scored_runs.ScoredRun]) -> _Shown:
             logger.info(f"left out: {failures[-1]}")
         else:
             logger.info(f"the figures are of {run.workdir}")
-            return _Shown(shown_run, heads, failures)
-    return _Shown(None, None, failures)
+            return _HeadReading(shown_run, heads, failures)
+    return _HeadReading(None, None, failures)
 
 
 def _draw_heads(heads: attention_figures.Heads, output: pathlib.Path) -> None:

@@ -148,12 +148,13 @@ def train(
     Raises:
         ValueError: A setting, the text or a checkpoint is invalid, or
             another program trains in the workdir. The message says what to do.
+        TypeError: `config` is no `Config`.
         OSError: A file or a store cannot be read or written.
         ImportError: A package that the settings need is not installed.
         DivergedError: Too many batches gave a loss that is not finite or a spike.
         Stopped: A signal stopped the run; its state is saved.
-        KeyboardInterrupt: A second Ctrl-C came while the state was being saved. The
-            run resumes from the checkpoint before.
+        KeyboardInterrupt: Ctrl-C came while the state was being saved, after the signal
+            that stops the run. The run resumes from the checkpoint before.
     """
     return _train(
         config,
@@ -245,7 +246,9 @@ def check_seeds_directory(name: str) -> None:
 
 def _check_config(config: Config) -> None:
     if not isinstance(config, Config):
-        raise TypeError(f"config must be a Config, as load_config makes: {config!r}")
+        raise TypeError(
+            f"config must be a Config, as load_config returns it; got {config!r}"
+        )
 
 
 def _train(
@@ -274,7 +277,7 @@ def _train(
         )
         if not processes.is_main_process():
             directory.pull()
-        opened = processes.run_on_main(
+        run_loggers = processes.run_on_main(
             lambda: stack.enter_context(loggers.open_loggers(config, directory.path)),
             ValueError,
         )
@@ -307,7 +310,7 @@ def _train(
                 data,
                 workdir=directory,
                 evaluators=[*validation.make_validators(config, data), *evaluators],
-                loggers=[*metrics_loggers, *(opened or ())],
+                loggers=[*metrics_loggers, *(run_loggers or ())],
                 initial_params=initial.params if initial else None,
                 init_from="" if has_checkpoints else init_from,
             )

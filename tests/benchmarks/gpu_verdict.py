@@ -72,7 +72,7 @@ def main() -> None:
             f"{values['target_tokens_per_second']:>16,.0f} {values['loss']:>8.4f} "
             + (f"{share:>7.1%} of the peak {values['peak_from']}" if share else "")
         )
-    print("float32 is JAX's default: products of TF32 on NVIDIA's GPUs that have it")
+    print("products of float32 are float32's: no TF32")
     failures = missed(results)
     print("\n".join(failures) or "both goals of speed are reached")
     sys.exit(bool(failures))

@@ -55,8 +55,8 @@ def test_a_folder_without_a_checkpoint_is_refused(
     ("name", "message"),
     [
         ("7", "^--checkpoint=7: no checkpoint of step 7 in "),
-        ("average:5", "needs 5 checkpoints"),
-        ("average:0", "needs 0 checkpoints"),
+        ("average:5", "^--checkpoint=average:5: N of average:N is from 1 to 4"),
+        ("average:0", "^--checkpoint=average:0: N of average:N is from 1 to 4"),
         ("latest", "newest, best, averaged"),
         ("bst", r"averaged, average:N or a step; got 'bst'; did you mean best\?$"),
         ("average:x", "got 'average:x'"),

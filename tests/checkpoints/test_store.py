@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -265,6 +266,23 @@ def test_a_whole_checkpoint_that_cannot_be_read_is_not_damaged(
     with pytest.raises(
         OSError, match=r"/3 is complete but cannot be read \("
     ) as raised:
+        store.restore(tmp_path, 3, names=BOTH)
+    assert not isinstance(raised.value, store.CheckpointError)
+
+
+def test_a_seal_that_cannot_be_read_is_not_damaged(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_text = pathlib.Path.read_text
+
+    def fail(path: pathlib.Path, *args: Any, **options: Any) -> str:
+        if path.name == store.SEAL:
+            raise OSError(5, "Input/output error", str(path))
+        return read_text(path, *args, **options)
+
+    trees.save(tmp_path, THREE)
+    monkeypatch.setattr(pathlib.Path, "read_text", fail)
+    with pytest.raises(OSError, match="Input/output error") as raised:
         store.restore(tmp_path, 3, names=BOTH)
     assert not isinstance(raised.value, store.CheckpointError)
 

@@ -207,7 +207,7 @@ def test_the_configuration_is_told_as_the_command_line_gives_it() -> None:
         "command_line.parse(['program', 'demo', '--config.model.num_layers=2', "
         "'--noconfig.model.attention_bias'], syntax.Syntax(arguments=('config',), "
         "takes_config=True), description=''); "
-        "print(command_line.config_flags_given())"
+        "print(command_line.list_config_flags())"
     )
     assert interpreter.output_of(program) == str(
         [

@@ -62,7 +62,13 @@ LINES: dict[str, list[object]] = {
         1,
         "",
         "error: --coordinator is a flag of train, translate, back-translate and "
-        "evaluate alone\n",
+        "evaluate alone: leave it out\n",
+    ],
+    "demo --num_processes=2": [
+        1,
+        "",
+        "error: --num_processes is a flag of train, translate, back-translate and "
+        "evaluate alone: leave it out\n",
     ],
 }
 PROGRAM = """

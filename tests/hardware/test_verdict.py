@@ -82,6 +82,8 @@ def test_auto_divides_what_does_not_fit(judge_once: Judge) -> None:
     impossible = judge_once(auto, memory_bytes=1000)
     assert not impossible["fits"]
     assert "not even single rows" in impossible["reason"]
+    assert impossible["reason"].endswith("a smaller model needs less")
+    assert not impossible["how_to_fit"]
 
 
 def refuse(*arguments: Any, **options: Any) -> None:
@@ -194,8 +196,9 @@ def test_a_tpu_is_better_served_by_one_shape_and_whole_tiles(judge: Judge) -> No
 
 def test_a_search_that_is_too_large_by_itself_is_named() -> None:
     plan = microbatching.Plan(1, state_bytes=5, step_bytes=3, available_bytes=10)
-    assert "a search needs more memory" in verdict._how_to_fit(plan, search_fits=False)
-    assert "the programs of all shapes" in verdict._how_to_fit(plan, search_fits=True)
+    steps = verdict._Steps(plan, compiled={}, reason="")
+    assert "a search needs more memory" in verdict._how_to_fit(steps, search_fits=False)
+    assert "the programs of all shapes" in verdict._how_to_fit(steps, search_fits=True)
 
 
 def test_no_backward_pass_is_certain_with_frozen_parameters() -> None:

@@ -182,7 +182,7 @@ REFUSED = {
         ["--coordinator=auto"],
         TEST,
         "--coordinator is a flag of train, translate, back-translate and evaluate "
-        "alone",
+        "alone: leave it out",
     ),
 }
 

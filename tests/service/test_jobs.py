@@ -22,17 +22,21 @@ def test_the_search_is_what_a_request_asks_for():
 
 
 @pytest.mark.parametrize(
-    ("route", "body", "field"),
+    ("route", "body", "field", "number"),
     [
-        ("score", {"text": "a\nb", "translation": "c"}, "text"),
-        ("score", {"text": ["a", "b"], "translation": ["c", "d\re"]}, "translation"),
-        ("attention", {"text": "a\u2028b"}, "text"),
-        ("attention", {"text": "a", "translation": "b\nc"}, "translation"),
+        ("score", {"text": "a\nb", "translation": "c"}, "text", 1),
+        ("score", {"text": ["a", "b"], "translation": ["c", "d\re"]}, "translation", 2),
+        ("attention", {"text": "a\u2028b"}, "text", 1),
+        ("attention", {"text": "a", "translation": "b\nc"}, "translation", 1),
     ],
 )
-def test_a_line_has_no_line_break(client, route, body, field):
+def test_a_line_has_no_line_break(client, route, body, field, number):
     error = error_of(post(client, route, **body), 422)
-    assert error == {"message": f"{field} is one line", "field": field}
+    message = (
+        f"{field}, number {number}: it has 2 lines, and one is allowed: "
+        "send each by itself"
+    )
+    assert error == {"message": message, "field": field}
 
 
 def test_a_translation_that_is_no_tree_is_refused_by_its_field(monkeypatch):

@@ -49,6 +49,17 @@ def test_unknown_subwords_are_found() -> None:
     assert "target" in finding.message
 
 
+def test_unknown_symbols_of_trees_need_more_trees() -> None:
+    # A label is no character: neither bytes nor another coverage would help.
+    data = dataclasses.replace(DATA, source="treebank")
+    words, trees = segmentation.segment([("a b", "c d")] * 20, VOCABULARY)
+    trees = dataclasses.replace(trees, unknown=0.1)
+    [finding] = segmentation.find((words, trees), data=data, split="valid")
+    assert finding.kind == "unknown_subwords"
+    assert finding.message.endswith("the training trees lack these labels or tags")
+    assert "config.data.train_trees" in finding.remedies[0]
+
+
 def test_a_side_that_is_cut_into_small_pieces_is_found() -> None:
     pairs = [("hello world again", "abcdefgh hgfedcba")] * 20
     sides = segmentation.segment(pairs, VOCABULARY)

@@ -26,7 +26,7 @@ SMALLEST_WEIGHT = 1e-6
 Values = Mapping[str, tuple[float | None, float | None]]
 
 
-class Observed(NamedTuple):
+class Observation(NamedTuple):
     """A measure of N heads at O tokens of a sentence.
 
     Attributes:
@@ -54,7 +54,7 @@ class Measure:
     name: str
     description: str
     kinds: tuple[str, ...]
-    observe: Callable[[View], Observed | None]
+    observe: Callable[[View], Observation | None]
 
 
 def measure(
@@ -98,7 +98,7 @@ class _Sum:
     chances: Float[np.ndarray, "R #N"] | float | None = 0.0
     count: int = 0
 
-    def __add__(self, observed: Observed) -> "_Sum":
+    def __add__(self, observed: Observation) -> "_Sum":
         chances = None
         if observed.chances is not None and self.chances is not None:
             chances = self.chances + observed.chances.sum(axis=2)
@@ -150,7 +150,7 @@ def _largest(
     *,
     targets: Bool[np.ndarray, "Q K"],
     candidates: Bool[np.ndarray, "Q K"],
-) -> Observed | None:
+) -> Observation | None:
     """Return 1 where the largest weight of a query's candidates is on a target.
 
     Queries whose candidates are all targets, or none, do not count. Where K largest
@@ -164,7 +164,7 @@ def _largest(
     masked = np.where(candidates[rows], weights[:, rows], -1.0)
     is_largest = masked == masked.max(axis=2, keepdims=True)
     hits = (is_largest & targets[rows]).sum(axis=2) / is_largest.sum(axis=2)
-    return Observed(hits, (num_targets[rows] / num_candidates[rows])[None, None])
+    return Observation(hits, (num_targets[rows] / num_candidates[rows])[None, None])
 
 
 def _largest_word(
@@ -172,7 +172,7 @@ def _largest_word(
     *,
     targets: Bool[np.ndarray, "query_words key_words"],
     candidates: Bool[np.ndarray, "query_words key_words"],
-) -> Observed | None:
+) -> Observation | None:
     """Return `_largest` of weights between words, with the chance of each head.
 
     Long words have more weight than short ones. So chance is the mean over all places
@@ -188,10 +188,10 @@ def _largest_word(
         attended = _largest(weights, targets=targets, candidates=candidates)
         if attended:
             chance += attended.values / num_shifts
-    return Observed(observation.values, chance[None])
+    return Observation(observation.values, chance[None])
 
 
-def _total(view: View, targets: Bool[np.ndarray, "Q K"]) -> Observed | None:
+def _total(view: View, targets: Bool[np.ndarray, "Q K"]) -> Observation | None:
     """Return the weight on targets, for the queries that may look at any."""
     targets = targets & view.may_look & ~view.queries.is_mark[:, None]
     num_visible = view.may_look.sum(axis=1)
@@ -199,7 +199,7 @@ def _total(view: View, targets: Bool[np.ndarray, "Q K"]) -> Observed | None:
     if not rows.any():
         return None
     totals = (view.weights[:, rows] * targets[rows]).sum(axis=2)
-    return Observed(totals, (targets.sum(axis=1) / num_visible)[rows][None, None])
+    return Observation(totals, (targets.sum(axis=1) / num_visible)[rows][None, None])
 
 
 def _candidates(view: View) -> Bool[np.ndarray, "Q K"]:
@@ -207,13 +207,13 @@ def _candidates(view: View) -> Bool[np.ndarray, "Q K"]:
     return view.may_look & ~view.keys.is_mark & ~view.queries.is_mark[:, None]
 
 
-def _at_offset(view: View, offset: int) -> Observed | None:
+def _at_offset(view: View, offset: int) -> Observation | None:
     Q, K = view.may_look.shape
     targets = np.eye(Q, K, k=offset, dtype=bool)
     return _largest(view.weights, targets=targets, candidates=_candidates(view))
 
 
-def _rarest(view: View) -> Observed | None:
+def _rarest(view: View) -> Observation | None:
     if view.keys.counts is None:
         return None
     candidates = _candidates(view)
@@ -222,7 +222,7 @@ def _rarest(view: View) -> Observed | None:
     return _largest(view.weights, targets=targets, candidates=candidates)
 
 
-def _entropy(view: View) -> Observed | None:
+def _entropy(view: View) -> Observation | None:
     num_visible = view.may_look.sum(axis=1)
     rows = (num_visible > 1) & ~view.queries.is_mark
     if not rows.any():
@@ -230,19 +230,19 @@ def _entropy(view: View) -> Observed | None:
     weights = view.weights[:, rows]
     logs = np.log(np.where(weights > 0, weights, 1.0))
     entropies = -(weights * logs).sum(axis=2) / np.log(num_visible[rows])
-    return Observed(entropies, None)
+    return Observation(entropies, None)
 
 
-def _confidence(view: View) -> Observed | None:
+def _confidence(view: View) -> Observation | None:
     candidates = _candidates(view)
     rows = candidates.sum(axis=1) > 1
     if not rows.any():
         return None
     largest = np.where(candidates[rows], view.weights[:, rows], 0.0).max(axis=2)
-    return Observed(largest, None)
+    return Observation(largest, None)
 
 
-def _punctuation(view: View) -> Observed | None:
+def _punctuation(view: View) -> Observation | None:
     targets = np.tile(view.keys.is_punctuation, (len(view.queries), 1))
     return _total(view, _without_itself(view, targets))
 
@@ -260,13 +260,13 @@ def _is_same(view: View) -> Bool[np.ndarray, "Q K"]:
     return view.queries.ids[:, None] == view.keys.ids
 
 
-def _same_word(view: View) -> Observed | None:
+def _same_word(view: View) -> Observation | None:
     if not view.is_shared:
         return None
     return _total(view, _without_itself(view, _is_same(view) & ~view.keys.is_mark))
 
 
-def _similar_words(view: View) -> Observed | None:
+def _similar_words(view: View) -> Observation | None:
     if not view.is_shared:
         return None
     candidates = _candidates(view) & ~_is_same(view)
@@ -280,12 +280,12 @@ def _similar_words(view: View) -> Observed | None:
         totals > SMALLEST_WEIGHT, weights / np.maximum(totals, SMALLEST_WEIGHT), uniform
     )
     cosines = view.queries.embeddings[rows] @ view.keys.embeddings.T
-    return Observed(
+    return Observation(
         (weights * cosines).sum(axis=2), (uniform * cosines).sum(axis=1)[None, None]
     )
 
 
-def _diagonal(view: View) -> Observed | None:
+def _diagonal(view: View) -> Observation | None:
     num_queries, num_keys = (
         int(tokens.words.max(initial=-1)) + 1 for tokens in (view.queries, view.keys)
     )
@@ -295,14 +295,14 @@ def _diagonal(view: View) -> Observed | None:
     return _largest_word(view, targets=targets, candidates=np.ones_like(targets))
 
 
-def _alignment(view: View) -> Observed | None:
+def _alignment(view: View) -> Observation | None:
     if view.links is None:
         return None
     candidates = np.ones_like(view.links)
     return _largest_word(view, targets=view.links, candidates=candidates)
 
 
-def _constituent(view: View) -> Observed | None:
+def _constituent(view: View) -> Observation | None:
     if view.constituents is None:
         return None
     number = np.arange(len(view.constituents))
@@ -320,7 +320,7 @@ def _constituent(view: View) -> Observed | None:
         is_there = neighbour == number + offset
         hits = (targets[number, neighbour] & is_there)[rows]
         chances.append(np.broadcast_to(hits, observation.values.shape))
-    return Observed(observation.values, np.stack(chances))
+    return Observation(observation.values, np.stack(chances))
 
 
 MEASURES = (

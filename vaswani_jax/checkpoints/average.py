@@ -26,6 +26,7 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
 
     Raises:
         CheckpointError: One is missing or damaged, or their vocabularies differ.
+        OSError: One is complete but cannot be read.
     """
     totals: Any = None
     record: dict[str, Any] = {}
@@ -43,7 +44,8 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
         if record and vocabulary != record["vocabulary"]:
             raise CheckpointError(
                 f"checkpoint {step} has the vocabulary {vocabulary}, an earlier one "
-                f"{record['vocabulary']}: only checkpoints of one run can be averaged"
+                f"{record['vocabulary']}: only checkpoints of one vocabulary can be "
+                "averaged; leave those of the other out"
             )
         if record and not run_record.may_be_same_run(record, checkpoint.record):
             logger.warning(
@@ -113,7 +115,8 @@ def last_good(
         fetch_again: See `store.restore`.
 
     Raises:
-        CheckpointError: All are damaged.
+        CheckpointError: There are none, or all are damaged.
+        OSError: One is complete but cannot be read.
     """
     good: list[int] = []
     for step in reversed(store.steps(directory)):

@@ -40,6 +40,8 @@ def select(
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
+        ValueError: The file is damaged, or of another kind.
+        OSError: There is no such file, or the checkpoint cannot be read.
     """
     if tensor_file.is_tensor_file(workdir):
         return bundle.read_checkpoint(workdir, name)
@@ -81,7 +83,8 @@ def select(
             raise CheckpointError(f"{option}{name}: {error}") from error
     if not 1 <= int(number) <= len(steps):
         raise CheckpointError(
-            f"{name} needs {number} checkpoints; {directory} has {len(steps)}: {steps}"
+            f"{option}{name}: N of average:N is from 1 to {len(steps)}, the number of "
+            f"checkpoints in {directory}: {steps}"
         )
     return average.average_params(directory, steps[-int(number) :])
 
@@ -216,7 +219,8 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
-        ValueError: The workdir has no configuration.
+        ValueError: The workdir has no configuration, or a damaged one.
+        OSError: The checkpoint cannot be read.
     """
     config_file = workdir / "config.json"
     if not config_file.exists():

@@ -223,7 +223,7 @@ def restore_for_decoding(
         fetch_again: See `restore`.
 
     Raises:
-        CheckpointError: As `restore`.
+        CheckpointError, OSError: As `restore`.
     """
     name = AVERAGE if has_average(directory, step) else "params"
     checkpoint = restore(directory, step, names=[name], fetch_again=fetch_again)
@@ -324,12 +324,13 @@ def check_seal(path: pathlib.Path) -> None:
 
     Raises:
         CheckpointError: A file is missing, cut off or changed; the message names it.
+        OSError: A file cannot be read.
     """
     try:
         contents = files.parse_digests(
             json.loads((path / SEAL).read_text(encoding="utf-8"))
         )
-    except (OSError, TypeError, ValueError) as error:
+    except (FileNotFoundError, TypeError, ValueError) as error:
         raise _damage_error(path, f"{SEAL}: {error}") from None
     if reason := files.describe_difference(contents, path):
         raise _damage_error(path, reason)

@@ -73,7 +73,7 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
     return [program]
 
 
-def config_flags_given() -> list[str]:
+def list_config_flags() -> list[str]:
     """Return --config and --config.KEY as the parsed command line gives them."""
     names = sorted(name for name in flags.FLAGS if name.startswith("config."))
     changes = [flags.FLAGS[name] for name in names if flags.FLAGS[name].present]

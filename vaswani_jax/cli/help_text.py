@@ -33,7 +33,7 @@ def program(name: str, syntax: Syntax, *, description: str) -> str:
     lines = ["flags:"]
     if syntax.takes_config:
         lines += _entry("--config", CONFIG_HELP)
-    for flag in sorted(_own_flags(syntax), key=lambda flag: str(flag.name)):
+    for flag in sorted(_package_flags(syntax), key=lambda flag: str(flag.name)):
         lines += _flag_entry(flag)
     blocks.append("\n".join(lines))
     if "config" in flags.FLAGS:
@@ -77,7 +77,7 @@ def settings_as_flags(settings: config.Config) -> str:
     )
 
 
-def _own_flags(syntax: Syntax) -> Iterator[flags.Flag[Any]]:
+def _package_flags(syntax: Syntax) -> Iterator[flags.Flag[Any]]:
     """Return the flags of this package, not of its libraries, that a program takes."""
     for module, module_flags in flags.FLAGS.flags_by_module_dict().items():
         # A module's name, or the path of the one that Python runs.

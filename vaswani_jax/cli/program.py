@@ -69,8 +69,8 @@ class Program:
         syntax: How its command line is read.
         complete_config: Changes the configuration as other flags imply, before it is
             checked; raises ValueError for flags that contradict it.
-        check_flags: Raises ValueError for flags that make no sense, before anything is
-            logged or computed.
+        check_flags: Raises one of `expected` for flags that make no sense and for
+            missing files or packages, before anything is logged or computed.
         expected: Errors that are printed in one line, with status 1. All others keep
             their traceback.
         handles_sigterm: Whether it saves before SIGTERM ends it.
@@ -120,16 +120,16 @@ class Program:
             settings()  # Refuses what is wrong before any other line is written.
         _refuse_empty_workdir()
         self.check_flags()
-        is_multi_process = any(
-            flags.FLAGS[name].value is not None for name in PROCESS_FLAGS
-        )
-        if is_multi_process and not self.syntax.multi_process:
+        process_flags = [
+            name for name in PROCESS_FLAGS if flags.FLAGS[name].value is not None
+        ]
+        if process_flags and not self.syntax.multi_process:
             raise ValueError(
-                "--coordinator is a flag of train, translate, back-translate and "
-                "evaluate alone"
+                f"--{process_flags[0]} is a flag of train, translate, back-translate "
+                "and evaluate alone: leave it out"
             )
         if self.uses_devices:
-            self._prepare_devices(is_multi_process=is_multi_process)
+            self._prepare_devices(is_multi_process=bool(process_flags))
         if self.syntax.default_workdir and flags.FLAGS["workdir"].using_default_value:
             logger.info(f"--workdir={flags.FLAGS.workdir}")
         try:

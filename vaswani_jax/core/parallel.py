@@ -74,14 +74,18 @@ def use_devices(count: int) -> None:
     Call it before the first use of a device.
 
     Raises:
-        ValueError: Fewer are available.
+        ValueError: JAX sees another number: fewer are available, or they cannot be
+            chosen, as on TPUs.
     """
     jax.config.update("jax_num_cpu_devices", count)
     visible = ",".join(map(str, range(count)))
     jax.config.update("jax_cuda_visible_devices", visible)
     if jax.device_count() != count:
         requested = plurals.format_count(count, "device")
-        raise ValueError(f"{requested} requested, but JAX sees {describe()}")
+        raise ValueError(
+            f"{requested} requested, but JAX sees {describe()}: request no more; on "
+            "TPUs, as many"
+        )
 
 
 def check_platform() -> None:

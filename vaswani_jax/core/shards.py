@@ -221,7 +221,7 @@ def sum_to_shards(tree: Any) -> tuple[Any, jax.Array]:
     return jax.tree.unflatten(structure, sums), norm
 
 
-def own_shards(tree: Any) -> Any:
+def take_shards(tree: Any) -> Any:
     """Take the device's parts of a replicated tree inside a step, as `divide` does."""
 
     def take(leaf: jax.Array) -> Any:

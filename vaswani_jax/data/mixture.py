@@ -120,7 +120,7 @@ def stage_weights(
         num_pairs: The number of pairs of each corpus, its copies included.
     """
     corpora = data.training_corpora
-    own_weights = [
+    corpus_weights = [
         _size_weight(
             Fraction(count, num_copies(data, corpus)),
             temperature=data.corpora_temperature,
@@ -129,7 +129,7 @@ def stage_weights(
         else _exact(corpus.weight)
         for corpus, count in zip(corpora, num_pairs, strict=True)
     ]
-    stages = [(0, own_weights)]
+    stages = [(0, corpus_weights)]
     for stage in data.training_stages:
         exact_weights = {name: _exact(weight) for name, weight in stage.weights}
         weights = [exact_weights.get(corpus.name, Fraction(0)) for corpus in corpora]

@@ -55,6 +55,7 @@ def prepare(
         ValueError: The text cannot be used, see `sources.pairs`, or a locale is of no
             language.
         FileNotFoundError: The text is missing.
+        ImportError: A package that the settings need is not installed.
     """
     configured_subwords = [None, None] if vocabulary else _load_configured(data)
     names = ["--init_from", *(f"config.data.{key}" for key in VOCABULARIES)]

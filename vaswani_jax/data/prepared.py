@@ -63,7 +63,8 @@ class PreparedData:
         """Open the token files of a split: its pairs within `max_length`.
 
         Raises:
-            ValueError: A file has changed since it was prepared.
+            ValueError: A file is missing or has changed since it was prepared.
+            FileNotFoundError: A file whose digest was not recorded is missing.
         """
         self.manifest.check_files(self.directory, split)
         return token_files.TokenPairs(
@@ -75,7 +76,8 @@ class PreparedData:
         """Return every source and target line of "valid" or "test", unchanged.
 
         Raises:
-            ValueError: A file has changed since it was prepared.
+            ValueError: A file is missing or has changed since it was prepared.
+            FileNotFoundError: A file whose digest was not recorded is missing.
         """
         self.manifest.check_files(self.directory, split)
         sides = []
@@ -116,8 +118,10 @@ def open_prepared(directory: pathlib.Path) -> PreparedData:
     """Open prepared data, whatever it was prepared from.
 
     Raises:
-        FileNotFoundError: Nothing was prepared there.
-        ValueError: The vocabulary is not the one the data was prepared with.
+        FileNotFoundError: Nothing was prepared there, or a file of the vocabulary is
+            missing.
+        ValueError: The manifest or the vocabulary is damaged, or the vocabulary is not
+            the one the data was prepared with.
     """
     record = manifest.read_manifest(directory)
     loaded = vocabulary.load(directory)
@@ -241,6 +245,7 @@ def open_or_prepare(
             `rebuild` is false or checkpoints need it; the vocabulary is not the
             required one; or the text cannot be used, see `sources.pairs`.
         FileNotFoundError: The text is missing and there is no prepared data.
+        ImportError: A package that the settings need is not installed.
     """
     directory = directory.resolve()  # A link stays a link.
     manifest_path = directory / manifest.NAME
@@ -387,6 +392,7 @@ def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Pa
     Raises:
         ValueError: It is a file, or the root directory, or the workdir is a model's
             file, which has no text.
+        OSError: The store of `config.data.directory` cannot be read.
     """
     if not has_directory(data, workdir):
         raise ValueError(

@@ -46,6 +46,7 @@ def prepare(data: config.DataConfig) -> None:
         FileNotFoundError: There are no trees where settings say.
         ValueError: The corpus does not exist, or cannot be downloaded or converted, or
             splits share trees.
+        ImportError: A package that makes the text is not installed.
     """
     if data.source == "treebank":
         treebank_pairs.check_splits(_local(data))

@@ -71,8 +71,11 @@ class Score:
         name: `sacrebleu`, `chrf`, `chrf++`, `ter`, `paper_bleu` or `tokenized_bleu`;
             `_split` follows if compounds were split, `_ascii` if quotes and other
             punctuation were replaced by ASCII's, and `_lc` if both sides were
-            lower-cased. `ter` ignores case.
-        value: From 0 to 100; `ter` may be higher, and lower is better.
+            lower-cased. `ter` ignores case. Trees have the figures of
+            `BracketingScore.figures` and `well_formed`. With several target languages
+            `mean` comes first, and the others end in their locale, as `sacrebleu[de]`.
+        value: From 0 to 100; `ter` may be higher. `crossing` is a number of
+            constituents. Of these two, lower is better.
         signature: How it was computed, in the form that sacreBLEU introduced.
         interval: Its 95% interval; None if it was not computed.
     """
@@ -115,7 +118,8 @@ def corpus_scores(
         references: As many lines, in the same order and in the same form.
         text_form: `detokenized` gives `sacrebleu`, `chrf` and `paper_bleu`;
             `tokenized` gives only `tokenized_bleu`, because sacreBLEU and chrF are
-            defined on plain text, not on `&quot;` and spaces before commas.
+            defined on plain text, not on `&quot;` and spaces before commas. If no
+            spaces separate its words (see `has_words`), it gives only `chrf`.
         target_language: A locale or the code of a language, which chooses the
             tokeniser (see `locales.bleu_tokenizer`). German also gets BLEU with its
             compounds split (see `split_compounds`) and, of detokenized text, with
@@ -216,7 +220,7 @@ def explain_tokens(references: Sequence[str], *, data: DataConfig) -> None:
 
 
 def has_words(references: Sequence[str], *, data: DataConfig) -> bool:
-    """Return False for tokenized text in which each line is one token."""
+    """Return False for tokenized text whose words no spaces separate."""
     return data.text_form != "tokenized" or not _is_unsegmented(references)
 
 

@@ -138,7 +138,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
-    """Return the words that a metric counts; those between spaces if it counts none."""
+    """Return what splits a line into the words that a metric counts.
+
+    If it counts none, they are those between spaces.
+    """
     tokenize = getattr(metric.scorer, "tokenizer", str)
     lowercase = getattr(metric.scorer, "lowercase", False)
 

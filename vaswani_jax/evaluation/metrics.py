@@ -112,7 +112,7 @@ def find_metrics(references: Sequence[str], *, data: DataConfig) -> list[Metric]
 
     Detokenized text has BLEU, chrF2, chrF++ and TER, the last two only if spaces
     separate its words. Tokenized text has multi-bleu's BLEU of the words as given, and
-    chrF2 alone if each line is one word; see `bleu.corpus_scores`.
+    chrF2 alone if no spaces separate them; see `bleu.corpus_scores`.
     """
     lowercase = data.lowercase_scores
     ending = "_lc" if lowercase else ""

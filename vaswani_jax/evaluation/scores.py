@@ -108,8 +108,9 @@ def evaluate(
         must_store: Whether scores that cannot be stored are an error, not a warning.
 
     Raises:
-        ValueError: The translator is an ensemble, or lines of another text lack their
-            tag or are no trees.
+        ValueError: The translator is an ensemble, SACREBLEU_SEED is no seed, the
+            numbers of lines differ or are 0, lines of another text lack their tag or
+            are no trees, or the parameters are not finite numbers.
         OSError: The scores cannot be stored, with `must_store`.
     """
     metrics.read_seed()  # Refuse a wrong one before a translation is lost.
@@ -236,6 +237,8 @@ def score_average(
 
     Raises:
         store.CheckpointError: No checkpoint can be averaged.
+        ValueError: As `evaluate`.
+        OSError: The mean or the scores cannot be stored.
     """
     count = settings.training.average_checkpoints
     directory = workdir.path / "checkpoints"

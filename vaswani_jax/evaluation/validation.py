@@ -97,13 +97,13 @@ def loss_evaluator(
     Every pair counts once. The perplexity is of the likelihood without smoothing.
     """
     loss_step = compile_loss_step(settings, vocab_size)
-    own_rows = functools.partial(parallel.local_rows, num_microbatches=1)
+    local_rows = functools.partial(parallel.local_rows, num_microbatches=1)
 
     def evaluate(params: Any) -> Mapping[str, float]:
         sums = loss.LossSums.zero()
         for index in range(batches.batches_per_epoch):
             rows = parallel.split_rows(
-                batches.batch_at(index, own_rows), num_microbatches=1
+                batches.batch_at(index, local_rows), num_microbatches=1
             )
             sums = sums + parallel.gather(loss_step(params, rows))
         means = loss.per_token(sums)

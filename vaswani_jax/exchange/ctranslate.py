@@ -73,8 +73,8 @@ def _fill_stack(
     part: Any, params: Any, *, model: config.ModelConfig, side: str
 ) -> None:
     stack = params[side]
-    own_embedding = "source_embedding" if side == "encoder" else "target_embedding"
-    embedding = params.get("embedding") or params[own_embedding]
+    side_embedding = "source_embedding" if side == "encoder" else "target_embedding"
+    embedding = params.get("embedding") or params[side_embedding]
     table = np.asarray(embedding["embedding"])
     embeddings = part.embeddings[0] if side == "encoder" else part.embeddings
     embeddings.weight = table

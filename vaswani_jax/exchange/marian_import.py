@@ -99,9 +99,9 @@ def load(
     for embedding in embeddings:
         rows = len(tensors[marian_weights.TABLES[embedding][0]])
         is_source = embedding == "source_embedding"
-        has_own_list = tokenizer.get("separate_vocabs") and not is_source
+        has_target_list = tokenizer.get("separate_vocabs") and not is_source
         spellings = read_spellings(
-            directory, rows, name="target_vocab.json" if has_own_list else "vocab.json"
+            directory, rows, name="target_vocab.json" if has_target_list else "vocab.json"
         )
         order = (
             _order_source_ids(spellings)
@@ -221,23 +221,26 @@ def read_spellings(
 
 def _locale(
     side: str,
-    given_locale: str,
+    user_locale: str,
     *,
     name: str,
     tokenizer: dict[str, Any],
     path: pathlib.Path,
 ) -> str:
-    """Return the given locale, or the one that the tokenizer names."""
-    if given_locale:
-        locales.check_language(given_locale, name=name)
-        return given_locale
+    """Return the user's locale, or the one that the tokenizer names."""
+    if user_locale:
+        locales.check_language(user_locale, name=name)
+        return user_locale
+    remedy = (
+        f"give --{side}_locale to `vaswani import-marian`, or overrides="
+        f"{{'data.{side}_locale': ...}} to vaswani_jax.load"
+    )
     locale = tokenizer.get(f"{side}_lang") or ""
     if not locale:
-        raise ValueError(f"{path} has no {side}_lang: give --{side}_locale")
+        raise ValueError(f"{path} has no {side}_lang: {remedy}")
     if not data_rules.LOCALE.fullmatch(str(locale)):
         raise ValueError(
-            f"{path}: {side}_lang {locale!r} is no code of a language: give "
-            f"--{side}_locale"
+            f"{path}: {side}_lang {locale!r} is no code of a language: {remedy}"
         )
     return str(locale)
 

@@ -165,7 +165,7 @@ def search(
 
 
 def state_bytes(settings: config.Config, *, vocab_size: types.VocabSize) -> int:
-    """Return the bytes of parameters and moments."""
+    """Return the bytes of parameters, moments and any moving average."""
     return memory.size_in_bytes(_state(settings, vocab_size=vocab_size))
 
 

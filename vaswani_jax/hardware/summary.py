@@ -60,7 +60,7 @@ def _facts(verdict: dict[str, Any]) -> list[tuple[str, str]]:
     for step in verdict["steps"]:
         figures += [
             (f"step {_shape(step)}", _program(step)),
-            ("  all-reduces", _communication(step)),
+            ("  communication", _communication(step)),
             ("  relayouts", _relayouts(step)),
         ]
     if search := verdict["search"]:

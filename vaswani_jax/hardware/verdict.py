@@ -183,7 +183,7 @@ def _fit(
     return {
         "fits": fits,
         "reason": steps.reason or search_reason,
-        "how_to_fit": "" if fits else _how_to_fit(plan, search_fits=search_fits),
+        "how_to_fit": "" if fits else _how_to_fit(steps, search_fits=search_fits),
         "num_microbatches": plan.num_microbatches,
         "num_shapes": work.num_shapes,
         "num_search_shapes": num_search_shapes,
@@ -210,8 +210,10 @@ def _num_search_shapes(settings: config.Config) -> int:
     return SEARCHES_OF_A_LENGTH * len(lengths)
 
 
-def _how_to_fit(plan: microbatching.Plan, *, search_fits: bool) -> str:
-    if not plan.fits:
+def _how_to_fit(steps: _Steps, *, search_fits: bool) -> str:
+    if steps.reason.endswith(microbatching.HOW_TO_FIT_A_ROW):
+        return ""  # The reason says it.
+    if steps.reason or not steps.plan.fits:
         return microbatching.HOW_TO_FIT
     if not search_fits:
         return (

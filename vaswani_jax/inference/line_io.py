@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def count_input(name: str, aligned_files: Mapping[str, str | None]) -> int | None:
-    """Return the lines of the input, after reading and checking all files.
+    """Return the number of lines of the input, after reading and checking all files.
 
     Args:
         name: The input, "-" for standard input.
@@ -33,6 +33,7 @@ def count_input(name: str, aligned_files: Mapping[str, str | None]) -> int | Non
 
     Raises:
         FileNotFoundError: There is no such file.
+        IsADirectoryError: A name is that of a directory.
         ValueError: A file cannot be read, or has another number of lines.
     """
     total = count_lines(name, flag="--input")
@@ -49,7 +50,7 @@ def count_input(name: str, aligned_files: Mapping[str, str | None]) -> int | Non
 
 
 def count_lines(name: str, *, flag: str) -> int | None:
-    """Return the lines of a file, all of which are read and checked.
+    """Return the number of lines of a file, all of which are read and checked.
 
     Args:
         name: The file, "-" for standard input.

@@ -140,8 +140,8 @@ class LineTranslator:
                 a line's number.
 
         Raises:
-            ValueError: The model gives no output of a line a probability, or a prefix
-                has more than `max_source_tokens`.
+            ValueError: The model gives no output of a line a probability; or as
+                `pieces.cut_lines`.
         """
         pieces = self.pieces(lines, prefixes, phrases=phrases, first_line=first_line)
         # Batches are sorted by length; the index brings pieces back into their order.

@@ -54,8 +54,8 @@ def cut_lines(
             pieces are not searched.
 
     Raises:
-        ValueError: A prefix has more than `max_source_tokens`, or the tags of a line
-            leave no room for a subword.
+        ValueError: As `arguments.encode_prefixes`; or the tags of a line leave no room
+            for a subword.
     """
     prefix_ids: list[list[int]] = [[] for _ in lines]
     if prefixes is not None:

@@ -150,10 +150,7 @@ class Translator:
             **search: Settings of `config.search` for this call, as `beam_size=8`.
 
         Raises:
-            TypeError: `lines` is one string, or not all are strings.
-            ValueError: A setting is unknown or out of range. A line lacks the tag of
-                one of several target languages. A phrase cannot be written. Or the
-                parameters are not finite numbers.
+            TypeError, ValueError: As `hypotheses`.
         """
         best_hypotheses = self.best_hypotheses(
             lines,
@@ -230,11 +227,14 @@ class Translator:
             **search: Settings of `config.search` for this call, as `beam_size=8`.
 
         Raises:
-            TypeError: `lines` is one string, or not all are strings.
-            ValueError: A setting is unknown or out of range. A prefix is too long. A
-                line lacks the tag of one of several target languages. A phrase cannot
-                be written, see `PhraseFinder.find`. Or the parameters are not finite
-                numbers.
+            TypeError: `lines`, `prefixes` or the phrases of a line are one string; or a
+                line, a prefix, a phrase, a term or `placeholders` is no string.
+            ValueError: A setting is unknown; a setting or `n_best` is out of range. The
+                numbers of lines, prefixes and constraints differ. A prefix is too long,
+                or is for a parser. A line lacks the tag of one of several target
+                languages. A term is empty or appears twice, or `placeholders` is no
+                regular expression. A phrase cannot be written, see `PhraseFinder.find`.
+                Or the parameters are not finite numbers.
         """
         settings = self._override(search)
         lines, prefixes = self._check(
@@ -383,9 +383,9 @@ class Translator:
 
         Raises:
             TypeError: `lines` is one string, or not all are strings.
-            ValueError: The numbers of lines differ; a weight is no number; a model
-                parses or has other languages; or its parameters are not finite
-                numbers.
+            ValueError: A setting is unknown or out of range; a line lacks its tag; the
+                numbers of lines differ; a weight is no number; a model parses or has
+                other languages; or its parameters are not finite numbers.
         """
         options = reranking.Reranking(
             forward=forward,
@@ -524,8 +524,7 @@ class Translator:
             first_line: The number of the first line in error messages.
 
         Raises:
-            TypeError, ValueError: As `attention`; or the parameters are not finite
-                numbers.
+            TypeError, ValueError: As `attention`; or the numbers of lines differ.
         """
         layers = self.attended_layers()
         sources = arguments.check_lines(sources, "sources")

@@ -16,7 +16,7 @@ def describe_heads(translator: Translator, text: heads_text.Text) -> contents.He
     """Return what each head of a model does over a text.
 
     Reads at most 500 lines, evenly spread. A line that is empty, or in which either
-    side has more than 128 subwords, is left out.
+    side has more than 128 subwords, the end mark included, is left out.
 
     >>> lines = ["3 hours ago"], ["vor 3 Stunden"]
     >>> text = heads_text.Text("my text", *lines)
@@ -25,7 +25,8 @@ def describe_heads(translator: Translator, text: heads_text.Text) -> contents.He
 
     Raises:
         ValueError: The translator is an ensemble, the numbers of lines differ, no line
-            is left, or the words of a tree are not those of its line.
+            is left, a line lacks its tag, or a tree or an alignment does not fit its
+            line.
     """
     model, vocab_size = translator.member.model, translator.vocabulary.size
     selection = heads_text.select(translator, text)

@@ -19,7 +19,7 @@ from vaswani_jax.pages import words
 
 # Lines of a longer text that are read, evenly spread.
 MAX_LINES = 500
-# Sentences in which either side has more subwords are left out.
+# Sentences in which either side has more subwords, with its end mark, are left out.
 MAX_TOKENS = 128
 
 
@@ -51,7 +51,7 @@ class Text(NamedTuple):
     counts: Counts | None = None
 
 
-class Selected(NamedTuple):
+class SelectedLine(NamedTuple):
     """A line of the text that is read."""
 
     ids: scoring.Pair
@@ -61,7 +61,7 @@ class Selected(NamedTuple):
     links: Bool[np.ndarray, "target_words source_words"] | None
 
 
-def select(translator: Translator, text: Text) -> list[Selected]:
+def select(translator: Translator, text: Text) -> list[SelectedLine]:
     """Return the lines that are read.
 
     Raises:
@@ -101,7 +101,7 @@ def select(translator: Translator, text: Text) -> list[Selected]:
         num_words = max(source_words) + 1
         tree = text.trees[number] if text.trees else None
         selection.append(
-            Selected(
+            SelectedLine(
                 ids=(source, ids),
                 source_words=source_words,
                 target_words=target_words,
@@ -198,7 +198,7 @@ def _is_punctuation(subwords: Tokenizer, token: int) -> bool:
     )
 
 
-def to_pair(pair: Selected, tables: Tables) -> views.Pair:
+def to_pair(pair: SelectedLine, tables: Tables) -> views.Pair:
     """Return a line in the form of the measures."""
     source, target = pair.ids
     target_in = [types.BOS_ID, *target[:-1]]

@@ -36,7 +36,7 @@ def render(page: contents.Page) -> str:
     left, and the script shows it as text, never as HTML.
 
     Raises:
-        ValueError: A number of the page is not finite, or a weight is none.
+        ValueError: A number of the page is not finite, or a weight is not from 0 to 1.
     """
     return render_values(contents.to_json(page))
 

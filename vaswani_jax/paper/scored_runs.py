@@ -144,7 +144,7 @@ class ScoredRun:
             if not averaged:
                 return f"a single checkpoint, not the average of {last}"
             return f"the average of the checkpoints {averaged}, not of {last}"
-        for start in self._own_starts:
+        for start in self._last_starts:
             if start["init_from"]:
                 return f"started from {start['init_from']}"
             for change in start["changes"]:
@@ -158,7 +158,7 @@ class ScoredRun:
         return ""
 
     @property
-    def _own_starts(self) -> Sequence[Mapping[str, Any]]:
+    def _last_starts(self) -> Sequence[Mapping[str, Any]]:
         """The starts since the last from step 0: a run that begins again is another."""
         begins = [n for n, start in enumerate(self.starts) if start.get("step") == 0]
         return self.starts[begins[-1] if begins else 0 :]
@@ -168,7 +168,7 @@ class ScoredRun:
         """The revisions of the code that recorded its starts, where they are known."""
         revisions = {
             str(start.get("environment", {}).get("revision", "unknown"))
-            for start in self._own_starts
+            for start in self._last_starts
         }
         return tuple(sorted(revisions - {"unknown"}))
 

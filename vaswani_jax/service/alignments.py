@@ -23,20 +23,20 @@ Spans = list[tuple[int, int]]
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A sentence and the prefix that names its target language.
+    """A sentence and the tags that name its target language.
 
     Attributes:
-        prefix: The tag of the direction and the code of the text, or "".
+        tags: Those of the direction and of the text, or "".
         sentence: The sentence.
     """
 
-    prefix: str
+    tags: str
     sentence: str
 
     @property
     def text(self) -> str:
         """The text that the model translates."""
-        return self.prefix + self.sentence
+        return self.tags + self.sentence
 
 
 async def align(
@@ -111,7 +111,7 @@ async def _align_line(
         pair,
         vocabulary=served.engine.translator.vocabulary,
         data=served.settings.data,
-        num_tag_characters=len(line.prefix),
+        num_tag_characters=len(line.tags),
     )
 
 

@@ -62,7 +62,7 @@ async def detect(text: str, models: Models, *, deadline: float) -> Sequence[Dete
             if judge is not None:
                 served, direction = judge
                 [score] = await served.engine.score(
-                    [direction.prefix + line], [line], deadline=deadline
+                    [direction.tag + line], [line], deadline=deadline
                 )
                 # Vocabularies differ, so that log-probabilities count per character.
                 log_probs[language] = score.log_prob / len(line)
@@ -81,7 +81,7 @@ def _can_score(judge: tuple[ServedModel, Direction], line: str) -> bool:
     """Return whether a text is short enough for a model, on both sides."""
     served, direction = judge
     vocabulary, search = served.engine.translator.vocabulary, served.settings.search
-    [source] = vocabulary.encode([direction.prefix + line])
+    [source] = vocabulary.encode([direction.tag + line])
     [target] = vocabulary.encode([line], target=True)
     # The end mark is a subword, too.
     longest_target = search.max_source_tokens + search.max_extra_tokens

@@ -18,9 +18,10 @@ class Figures:
         tokens: Tokens of the sources that were searched.
         padded_tokens: The same with padding.
         failures: Batches that failed.
-        refused: Sentences for which the queue had no room.
+        refused: Sentences that came while the queue had no room, or the engine ended.
         late: Sentences that were dropped because their request's time was over.
-        cancelled: Sentences that were dropped because their client has left.
+        cancelled: Sentences that were dropped because their client has left, or another
+            part of their request failed.
         busy_seconds: Seconds that batches took to compute, the sum over threads.
         waited_seconds: Seconds that sentences waited for their batch, the sum over all.
     """

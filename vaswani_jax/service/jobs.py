@@ -122,7 +122,7 @@ def check_pairs(
     vocabulary, search = served.engine.translator.vocabulary, served.settings.search
     most = search.max_source_tokens
     _check_lines(sources, field="text")
-    lines = [direction.prefix + source for source in sources]
+    lines = [direction.tag + source for source in sources]
     # The end mark is a subword, too.
     _check_tokens(
         vocabulary.encode(lines), limit=min(most, limit or most) - 1, field="text"
@@ -209,8 +209,14 @@ def _check_prefixes(served: ServedModel, prefixes: Sequence[str]) -> None:
 
 
 def _check_lines(lines: Sequence[str], *, field: str) -> None:
-    if any(len(line.splitlines()) > 1 for line in lines):
-        raise Refusal(422, f"{field} is one line", field=field)
+    for number, line in enumerate(lines, start=1):
+        if (count := len(line.splitlines())) > 1:
+            raise Refusal(
+                422,
+                f"{field}, number {number}: it has {count:,} lines, and one is "
+                "allowed: send each by itself",
+                field=field,
+            )
 
 
 def _check_tokens(encoded: Sequence[Sequence[int]], *, limit: int, field: str) -> None:

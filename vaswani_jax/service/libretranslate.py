@@ -1,6 +1,7 @@
 """Answer the requests of LibreTranslate's clients as LibreTranslate does.
 
-/translate, /detect, /languages and /frontend/settings take JSON, forms and queries.
+/translate and /detect take JSON, or a form with the query; /languages and
+/frontend/settings take nothing.
 Errors have its form, {"error": "..."}.
 """
 

@@ -18,15 +18,15 @@ COUNTERS = {
     "tokens": "Source tokens in batches",
     "padded_tokens": "Source tokens in batches, with those of padding",
     "failures": "Batches that failed",
-    "refused": "Sentences for which the queue had no room",
+    "refused": "Sentences that came to a full queue, or while the server stopped",
     "late": "Sentences whose request took too long",
-    "cancelled": "Sentences whose client went away",
-    "busy_seconds": "Seconds in which batches were computed",
+    "cancelled": "Sentences dropped as their client left, or their request failed",
+    "busy_seconds": "Seconds that batches took to compute, the sum over threads",
     "waited_seconds": "Seconds that sentences waited for their batch",
 }
 GAUGES = {
     "waiting": "Sentences that wait for a batch",
-    "running": "Sentences in the batch that is computed",
+    "running": "Sentences in the batches that are computed",
 }
 
 

@@ -37,12 +37,12 @@ class Direction:
     Attributes:
         source: The locale of the texts.
         target: The locale of the translations, or "trees".
-        prefix: The tag before each line that the model translates so, or "".
+        tag: The tag before each line that the model translates so, or "".
     """
 
     source: str
     target: str
-    prefix: str = ""
+    tag: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -400,12 +400,12 @@ class Models:
                     language_names.tag(getattr(direction, field))
                     for _, direction in pairs
                 )
-                of_source = (
+                source_note = (
                     f" from {source[:20]!r}" if field == "target" and source else ""
                 )
                 raise Refusal(
                     422,
-                    f"no model translates{of_source} {_TO[field]} {locale[:20]!r}, "
+                    f"no model translates{source_note} {_TO[field]} {locale[:20]!r}, "
                     f"there is {', '.join(available)}",
                     field=field,
                 )
@@ -424,9 +424,9 @@ class Models:
         targets: dict[str, list[str]] = {}
         for served in self.all:
             for direction in served.directions:
-                of_source = targets.setdefault(language_names.tag(direction.source), [])
-                if (target := language_names.tag(direction.target)) not in of_source:
-                    of_source.append(target)
+                codes = targets.setdefault(language_names.tag(direction.source), [])
+                if (target := language_names.tag(direction.target)) not in codes:
+                    codes.append(target)
         return targets
 
 

@@ -66,7 +66,7 @@ class PageWriter:
 
 def prepare(served: ServedModel) -> None:
     """Write a short page, so that the first request does not wait for its programs."""
-    line = f"{served.directions[0].prefix}."
+    line = f"{served.directions[0].tag}."
     with contextlib.suppress(ValueError):  # Models that differ have no page.
         _write(served, line, None, math.inf)
 

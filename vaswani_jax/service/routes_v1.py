@@ -113,7 +113,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
             )
         jobs.check_size(sources, limits, extra_texts=targets)
         jobs.check_pairs(served, direction, sources, targets)
-        lines = [direction.prefix + source for source in sources]
+        lines = [direction.tag + source for source in sources]
         scores = await refusals.answer_or_refuse(
             served.engine.score(
                 lines, targets, deadline=jobs.deadline_of(request, limits)
@@ -147,7 +147,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         served, direction = jobs.choose(body, models)
         target = body.translation
         jobs.check_size([body.text], limits, extra_texts=[target or ""])
-        line = direction.prefix + body.text
+        line = direction.tag + body.text
         targets = None if target is None else [target]
         jobs.check_pairs(
             served, direction, [body.text], targets, limit=build.MAX_TOKENS
@@ -230,7 +230,7 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         html = await refusals.answer_or_refuse(
             writer.write(
                 served,
-                direction.prefix + text,
+                direction.tag + text,
                 target=translation,
                 deadline=jobs.deadline_of(request, limits),
             )

@@ -27,7 +27,7 @@ class Span:
 
 
 @dataclasses.dataclass(frozen=True)
-class Joined:
+class JoinedText:
     """A translated text.
 
     Attributes:
@@ -63,7 +63,7 @@ def join(
     translations: Sequence[str],
     *,
     separators: Sequence[str],
-) -> Joined:
+) -> JoinedText:
     r"""Return translations with the white space that their paragraphs have in a text.
 
     >>> spans = split("A dog.  It barks.\n\nHello", "en")
@@ -84,7 +84,7 @@ def join(
             spans, translations, separators, strict=True
         )
     ]
-    return Joined(joining.end(), tuple(target_spans))
+    return JoinedText(joining.end(), tuple(target_spans))
 
 
 class Joining:

@@ -63,14 +63,14 @@ class TranslationJob:
             sentence_tags, _ = languages.split_corpus_tags(
                 uncoded, self.served.settings.data
             )
-            prefix = self.direction.prefix
+            line_tags = self.direction.tag
             if sentence_code:
                 code, tags = sentence_code, sentence_tags
             elif sentence_tags:
-                prefix, tags = prefix + code, sentence_tags
+                line_tags, tags = line_tags + code, sentence_tags
             else:
-                prefix += code + tags
-            lines.append(alignments.Line(prefix, sentence))
+                line_tags += code + tags
+            lines.append(alignments.Line(line_tags, sentence))
         return lines
 
 
@@ -289,7 +289,7 @@ def _result(
 ) -> messages.Result:
     """Return a text's translations: the n-th joins each sentence's n-th, or last."""
     translations: dict[str, messages.Translation] = {}
-    best: texts.Joined | None = None
+    best: texts.JoinedText | None = None
     for rank in range(max(map(len, hypotheses), default=1)):
         parts = [n_best[min(rank, len(n_best) - 1)] for n_best in hypotheses]
         translation = texts.join(

@@ -64,6 +64,8 @@ def check_data(
 
     Raises:
         OSError: A text is missing or cannot be read.
+        ImportError: A text needs a package that is not installed, and no data is
+            prepared.
         ValueError: A text breaks a rule of its format, or prepared data is damaged. The
             message has the file and the rule, and the line if there is one. The same
             error is raised if the workdir is a URL.

@@ -103,6 +103,8 @@ def find(settings: config.Config, workdir: pathlib.Path | None) -> Texts:
 
     Raises:
         FileNotFoundError: A text is missing, and no data is prepared.
+        ImportError: A text needs a package that is not installed, and no data is
+            prepared.
         ValueError: A text cannot be read, or the prepared data is damaged.
     """
     data = settings.data

@@ -14,6 +14,15 @@ from vaswani_jax.text_checks.sample import Pair, spread
 
 MAX_PAIRS = 5000
 UNKNOWN = {"minor": 0.001, "serious": 0.05}
+UNKNOWN_SUBWORD = (
+    "the unknown subword: the vocabulary lacks their characters",
+    "--config.data.byte_fallback=True, or --config.data.character_coverage=1, and "
+    "prepare again",
+)
+UNKNOWN_SYMBOL = (
+    "the unknown symbol: the training trees lack these labels or tags",
+    "add trees that have them to config.data.train_trees, and prepare again",
+)
 BYTES = {"minor": 0.01, "serious": 0.2}
 # The vocabulary does not fit a side that has this many subwords a word or more, and
 # this many times the other side's.
@@ -92,6 +101,8 @@ def find(
     result = []
     for name, side in zip(types.SIDES, sides, strict=True):
         if severity := findings.severity_of(side.unknown, **UNKNOWN):
+            has_symbols = data.source == "treebank" and name == "target"
+            unknown, remedy = UNKNOWN_SYMBOL if has_symbols else UNKNOWN_SUBWORD
             result.append(
                 Finding(
                     kind="unknown_subwords",
@@ -99,13 +110,10 @@ def find(
                     split=split,
                     message=(
                         f"{findings.percent(side.unknown)} of the {name} tokens are "
-                        "the unknown subword: the vocabulary lacks their characters"
+                        f"{unknown}"
                     ),
                     share=side.unknown,
-                    remedies=[
-                        "--config.data.byte_fallback=True, or "
-                        "--config.data.character_coverage=1, and prepare again",
-                    ],
+                    remedies=[remedy],
                 )
             )
         if severity := findings.severity_of(side.bytes, **BYTES):

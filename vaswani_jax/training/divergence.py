@@ -117,7 +117,8 @@ def skip_batch(
             f"{bad_update}; batches skipped before: {len(skipped_batches)} "
             f"(config.training.max_skipped_batches={max_skipped_batches})"
             f"{failure or f'. {path} has the pairs of each'}; the last good checkpoint "
-            f"in {workdir}: {newest}"
+            f"in {workdir}: {newest}; look at these pairs, or resume with a lower "
+            "learning rate"
         )
     recorded = failure or f" (its pairs are in {path})"
     logger.warning(f"{bad_update}; batch {batch:,} is skipped{recorded}")

@@ -25,14 +25,17 @@ def match_paths(paths: Sequence[str], frozen: str) -> set[str]:
     """Return the paths that a pattern matches; `*` stands for any text, `/` included.
 
     Raises:
-        ValueError: A pattern matches none, or all match.
+        ValueError: There is no pattern, one matches no path, or all paths match.
 
     >>> match_paths(["encoder/norm/scale", "embedding/embedding"], "enc*")
     {'encoder/norm/scale'}
     """
     matches: set[str] = set()
     if not split_patterns(frozen):
-        raise ValueError(f"config.optimizer.frozen={frozen!r} has no pattern")
+        raise ValueError(
+            f"config.optimizer.frozen={frozen!r} has no pattern: give patterns of "
+            "paths, separated by commas, such as encoder/*, or leave it empty"
+        )
     for pattern in split_patterns(frozen):
         matched = {path for path in paths if fnmatch.fnmatchcase(path, pattern)}
         if not matched:

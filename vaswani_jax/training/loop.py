@@ -77,11 +77,13 @@ def train(
 
     Raises:
         divergence.DivergedError: Too many batches gave no finite loss or a spike.
-        ValueError: Several processes have different settings, vocabularies, texts or
-            workdirs.
+        ValueError: The run cannot resume with these settings or this text; not even
+            single rows fit the memory; metrics.jsonl or the data is damaged; or several
+            processes have different settings, vocabularies, texts or workdirs.
         store.CheckpointError: No checkpoint can be used, or the last one could not be
             written.
-        OSError: The workdir is on a store that cannot be written at the start.
+        OSError: The workdir or its store cannot be written at the start, or a
+            checkpoint is complete but cannot be read.
         files.SupersededError: Another run has begun on that store since.
         preemption.Stopped: A signal stopped the run; its state is saved.
     """

@@ -69,6 +69,9 @@ class MetricsLog:
             step: The step.
             is_evaluated: False if the step is evaluated again; then the records of its
                 evaluation are dropped, too.
+
+        Raises:
+            ValueError: metrics.jsonl is damaged.
         """
         if not self._is_active:
             return

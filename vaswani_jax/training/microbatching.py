@@ -25,6 +25,10 @@ USABLE = 0.9
 
 
 # What to do when an update needs more memory than there is.
+HOW_TO_FIT_A_ROW = (
+    "config.model.rematerialize=True, config.training.shard_optimizer=True (on several "
+    "devices) or a smaller model needs less"
+)
 HOW_TO_FIT = (
     "an update needs more memory than is available; a smaller batch, "
     "config.training.accumulate_steps=auto, config.training.shard_optimizer=True (on "
@@ -233,7 +237,8 @@ def choose(
         if number >= bucket.rows / parallel.num_devices():
             raise DoesNotFitError(
                 f"config.training.accumulate_steps=auto: {candidate}; not even single "
-                f"rows of {bucket.describe_tokens()} fit",
+                f"rows of {bucket.describe_tokens()} fit {USABLE:.0%} of that; "
+                f"{HOW_TO_FIT_A_ROW}",
                 candidate,
             )
         number *= 2

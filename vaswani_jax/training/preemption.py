@@ -1,10 +1,10 @@
 """Save and stop when a signal asks for it: SIGTERM, SIGINT (Ctrl-C) or SIGHUP.
 
 SIGTERM comes from schedulers, SIGHUP from a terminal that closes. After the first
-signal the current update ends, the run saves its state, and `Stopped` is raised. A
-second Ctrl-C raises KeyboardInterrupt at once, which loses no more than a kill. Every
-other signal after the first is ignored: a closed terminal sends SIGHUP twice, from the
-shell and from the kernel.
+signal the current update ends, the run saves its state, and `Stopped` is raised.
+Ctrl-C after the first signal, whichever that was, raises KeyboardInterrupt at once,
+which loses no more than a kill. SIGTERM and SIGHUP after it are ignored: a closed
+terminal sends SIGHUP twice, from the shell and from the kernel.
 """
 
 import contextlib

@@ -122,6 +122,8 @@ def resume(
         CheckpointError: All checkpoints are damaged, or the newest is of another
             vocabulary or model.
         ValueError: The settings or the text are those of another run.
+        OSError: A checkpoint is complete but cannot be read, or the store cannot be
+            read.
     """
     if not processes.is_main_process():
         run.workdir.pull()

@@ -120,8 +120,8 @@ def check_settings(settings: config.Config) -> None:
     """Refuse settings that the devices cannot compute, or that the model cannot have.
 
     Raises:
-        ValueError: The configured attention needs another device, or a pattern of
-            `optimizer.frozen` matches no parameter.
+        ValueError: The configured attention needs another device, or `optimizer.frozen`
+            has no pattern, one that matches no parameter, or freezes all.
     """
     frozen.check(settings)
     if settings.model.attention == "cudnn" and not parallel.has_gpu():
@@ -215,7 +215,7 @@ def train_step(
         if is_sharded:
             gradients, norm = shards.sum_to_shards(local_sums[0])
             sums = parallel.sum_over_devices(local_sums[1])
-            params, opt_state = shards.own_shards(params), opt_state.unpack()
+            params, opt_state = shards.take_shards(params), opt_state.unpack()
         elif parallel.has_gpu():
             gradients, norm = parallel.sum_in_buckets(local_sums[0])
             sums = parallel.sum_over_devices(local_sums[1])
