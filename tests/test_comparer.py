@@ -463,6 +463,9 @@ def test_one_of_several_languages_is_compared(
     assert named and {line % 3 for line in named} == {1}
     with pytest.raises(ValueError, match="r has no lines of target_locale=es"):
         comparer.compare_systems(runs, **text, scoring={"target_locale": "es"})
+    text["source"] = write(tmp_path / "plain", SOURCE)
+    with pytest.raises(ValueError, match="the source of r: line 1 must begin with a"):
+        comparer.compare_systems(runs, **text, scoring={"target_locale": "de"})
 
 
 def test_a_run_of_one_language_gets_no_tags(

@@ -405,6 +405,10 @@ def _lines_of_locale(text: _Text, data: config.DataConfig, *, locale: str) -> li
         if not tags or tags.get(languages.find_tag(line, data) or "") == locale
     ]
     if not numbers:
+        try:
+            languages.check_tags(text.source, data, first_line=1)
+        except ValueError as error:
+            raise ValueError(f"the source of {text.name}: {error}") from None
         raise ValueError(
             f"{text.name} has no lines of target_locale={locale}: the run has "
             f"{data.target_locale}"

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -647,6 +648,31 @@ class TestPage:
         assert list(kept) == [f"{VASWANI_JAX}-1", "eole-1"]
         assert kept["eole-1"]["record"]["setup"] == {"text": "train.source"}
 
+    def test_a_run_of_another_machine_or_text_replaces_nothing(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        references = {split: REFERENCES for split in ("valid", "test")}
+        text = types.SimpleNamespace(references=references, data=TOKENIZED)
+        path = tmp_path / "peers.md"
+        for number, machine in enumerate(
+            (make_record("eole")["machine"], {"processor": "a CPU", "cores": 8})
+        ):
+            directory = tmp_path / f"{number}" / f"{VASWANI_JAX}-1"
+            directory.mkdir(parents=True)
+            record = make_record(VASWANI_JAX, machine=machine)
+            (directory / "record.json").write_text(json.dumps(record))
+            for split in ("valid", "test"):
+                (directory / f"{split}.txt").write_text("\n".join(REFERENCES) + "\n")
+        page.write(path, task=MULTI30K, text=text, workdir=tmp_path / "0")
+        kept = tmp_path / f"peers/multi30k/{VASWANI_JAX}-1.json.gz"
+        content = kept.read_bytes()
+        with pytest.raises(ValueError, match="8 cores"):
+            page.write(path, task=MULTI30K, text=text, workdir=tmp_path / "1")
+        assert kept.read_bytes() == content
+        text.references = {split: REFERENCES[1:] for split in ("valid", "test")}
+        with pytest.raises(ValueError, match="has 60 outputs of valid, the text has 59"):
+            page.write(path, task=MULTI30K, text=text, workdir=tmp_path / "0")
+
     def test_no_trial_goes_into_the_docs(self, tmp_path: pathlib.Path) -> None:
         for system in (VASWANI_JAX, "eole"):
             (tmp_path / system).mkdir()
@@ -716,6 +742,18 @@ class TestRecords:
             for run in records.read_choices(tmp_path / "kept").values()
         }
         assert losses == {"published": 3.0, "multi30k": 2.5, "recipe": 2.75}
+
+    def test_settings_that_diverged_are_not_chosen(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        losses = {"published": math.nan, "multi30k": 2.5, "recipe": 2.75}
+        for name, loss in losses.items():
+            self.write_choice(tmp_path, name, loss)
+        assert records.choose_settings(SYSTEMS["eole"], tmp_path) == "multi30k"
+        records.keep(tmp_path, tmp_path / "kept")
+        choices = records.read_choices(tmp_path / "kept")
+        _, rows = page.tabulate_choices({"choices": choices})
+        assert rows[0][2] == "multi30k *"
 
     def write_choice(self, workdir: pathlib.Path, name: str, loss: float) -> None:
         directory = workdir / records.CHOICE / f"eole-{name}-1"

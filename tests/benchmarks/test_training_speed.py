@@ -68,6 +68,13 @@ class Written(training_speed.Timer):
 @pytest.fixture
 def speed(monkeypatch: pytest.MonkeyPatch) -> training_speed.TrainingSpeed:
     """Of three steps on batches of two shapes."""
+    return measure(SMALL, monkeypatch)
+
+
+def measure(
+    settings: config.Config, monkeypatch: pytest.MonkeyPatch
+) -> training_speed.TrainingSpeed:
+    """Return the speed that `Written` says."""
 
     def make_timer(settings: config.Config, **sizes: Any) -> training_speed.Timer:
         assert sizes == {"vocab_size": V, "num_microbatches": 1}
@@ -80,7 +87,7 @@ def speed(monkeypatch: pytest.MonkeyPatch) -> training_speed.TrainingSpeed:
         for n in (6, 5, 6)
     ]
     batches[1].source[0, 1:] = types.PAD_ID
-    return training_speed.measure(SMALL, batches.__getitem__, vocab_size=V, steps=3)
+    return training_speed.measure(settings, batches.__getitem__, vocab_size=V, steps=3)
 
 
 def test_rates_are_over_all_steps_and_the_median_is_a_steps(
@@ -101,6 +108,14 @@ def test_rates_are_over_all_steps_and_the_median_is_a_steps(
     assert speed.padding_share == pytest.approx(3 / (8 * (3 * 4 + 6 + 5 + 6)))
     assert speed.step_memory_bytes == 32 * 2**20
     assert speed.loss == 2
+
+
+def test_frozen_parameters_have_no_backward_pass(
+    speed: training_speed.TrainingSpeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen = settings.small_settings(**{"optimizer.frozen": "encoder/*"})
+    rate = measure(frozen, monkeypatch).flops_per_second
+    assert rate == pytest.approx(speed.flops_per_second / 3)
 
 
 def test_the_table_has_the_figures_in_their_units(

@@ -143,6 +143,56 @@ def test_the_drawing_is_saved_as_svg_and_png(tab):
     assert sizes == tuple(2 * int(root.get(name)) for name in ("width", "height"))
 
 
+def test_a_drawing_that_is_too_large_is_saved_smaller(open_tab):
+    page = open_tab(PAGE, "v=matrix").page
+    page.evaluate(
+        """() => {
+            const original = copyDrawing;
+            copyDrawing = () => {
+                const copy = original();
+                copy.setAttribute("width", 40_000);
+                return copy;
+            };
+        }"""
+    )
+    with page.expect_download() as download:
+        page.click("#save-png")
+    data = pathlib.Path(download.value.path()).read_bytes()
+    [width] = struct.unpack(">I", data[16:20])
+    assert 30_000 < width <= 32_767
+    page.evaluate("HTMLCanvasElement.prototype.toBlob = (done) => done(null)")
+    page.click("#save-png")
+    page.wait_for_selector("#alarm:not([hidden])")
+    assert "save it as SVG" in page.locator("#alarm").inner_text()
+
+
+def test_a_refused_address_is_written_later_and_the_page_draws(open_tab):
+    page = open_tab(PAGE, "a=encoder&l=2&h=1").page
+    page.evaluate(
+        """() => { history.replaceState = () => {
+            throw new DOMException("too many", "SecurityError"); }; }"""
+    )
+    page.fill("#threshold", "0.3")
+    assert page.locator("#threshold-value").inner_text() == "0.30"
+    page.evaluate("() => { delete history.replaceState; }")
+    page.wait_for_function("location.hash.includes('min=0.3')")
+
+
+def test_the_direction_of_a_text_is_not_found_again_for_each_line(tab):
+    tab.show("a=encoder&min=0&n=10")
+    calls, lines = tab.page.evaluate(
+        """() => {
+            const original = isRightToLeft;
+            let calls = 0;
+            isRightToLeft = (tokens) => { calls += 1; return original(tokens); };
+            drawChoice();
+            isRightToLeft = original;
+            return [calls, document.querySelectorAll("line.weight").length];
+        }"""
+    )
+    assert calls < lines
+
+
 def test_without_a_drawing_nothing_is_saved_and_the_page_stays_dark(tab):
     tab.show("v=matrix&h=none&theme=dark")
     page = tab.page

@@ -12,6 +12,7 @@ import numpy as np
 from vaswani_jax.benchmarks import devices
 from vaswani_jax.core import config, memory, parallel, rules, types
 from vaswani_jax.data import batching
+from vaswani_jax.hardware import programs
 from vaswani_jax.model import cost
 from vaswani_jax.training import loss, microbatching, step
 
@@ -246,8 +247,5 @@ def _shape(batch: types.Batch) -> tuple[int, int, int]:
 def _flops(
     settings: config.Config, batch: types.Batch, *, vocab_size: types.VocabSize
 ) -> float:
-    rows, source, target = _shape(batch)
-    draws = 2 if settings.training.r_drop else 1
-    return draws * cost.update_flops(
-        settings.model, vocab_size=vocab_size, rows=rows, source=source, target=target
-    )
+    bucket = batching.Bucket(*_shape(batch))
+    return programs.update_flops(settings, bucket=bucket, vocab_size=vocab_size)

@@ -81,19 +81,32 @@ function saveSvg() {
   save(new Blob([text], { type: "image/svg+xml" }), `${fileName()}.svg`);
 }
 
-/** Draw the SVG on a canvas of twice its size, and save that. */
+// What all browsers can draw: Firefox has the shortest side, Safari the fewest pixels.
+const LONGEST_SIDE = 32_767;
+const MOST_PIXELS = 2 ** 24;
+
+/** Draw the SVG on a canvas, of twice its size if that can be drawn, and save that. */
 async function savePng() {
   const copy = copyDrawing();
+  const [width, height] = ["width", "height"].map((name) => Number(copy.getAttribute(name)));
+  const scale = Math.min(
+    2, LONGEST_SIDE / Math.max(width, height), Math.sqrt(MOST_PIXELS / (width * height)),
+  );
   const image = new Image();
   const text = new XMLSerializer().serializeToString(copy);
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
-  await image.decode();
-  const canvas = element("canvas", {
-    width: 2 * Number(copy.getAttribute("width")),
-    height: 2 * Number(copy.getAttribute("height")),
-  });
-  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  canvas.toBlob((blob) => save(blob, `${fileName()}.png`), "image/png");
+  try {
+    await image.decode();
+    const canvas = element("canvas", {
+      width: Math.floor(scale * width), height: Math.floor(scale * height),
+    });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    save(blob, `${fileName()}.png`);
+  } catch {
+    byId("alarm").hidden = false;
+    byId("alarm").textContent = "The browser cannot save this drawing as PNG: save it as SVG.";
+  }
 }
 
 /** Offer bytes as a file; nothing leaves the browser. */

@@ -48,7 +48,12 @@ function drawLines() {
   const widest = Math.floor((byId("main").clientWidth - 2 * MARGIN) / count);
   const pitch = isUpright ? Math.max(PITCH, Math.min(WIDEST_PITCH, widest)) : PITCH;
   const along = 2 * MARGIN + count * pitch;
-  lines = { shown, isUpright, start, end, texts, widths, along, across, pitch };
+  // Text from right to left begins at the right edge.
+  const isReversed = {
+    rows: isUpright && isRightToLeft(shown.rows),
+    columns: isUpright && isRightToLeft(shown.columns),
+  };
+  lines = { shown, isUpright, isReversed, start, end, texts, widths, along, across, pitch };
 
   const size = isUpright ? { width: along, height: across } : { width: across, height: along };
   const image = svg("g", { role: "img", id: "image" });
@@ -64,11 +69,10 @@ function drawLines() {
 
 /** Return the place of a token along its row. */
 function placeOf(side, index) {
-  const isReversed = lines.isUpright && isRightToLeft(lines.shown[side]);
+  const isReversed = lines.isReversed[side];
   const { pitch } = lines;
   const last = lines.shown[side].length - 1;
   const offset = lines.along - 2 * MARGIN - (last + 1) * pitch;
-  // Text from right to left begins at the right edge.
   const place = isReversed ? last - index : index;
   return MARGIN + (isReversed ? offset : 0) + (place + 0.5) * pitch;
 }
@@ -355,7 +359,7 @@ function moveFocus({ side, index }, key) {
     ? ["ArrowLeft", "ArrowRight", "ArrowDown", "ArrowUp"]
     : ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
   const last = (of) => lines.shown[of].length - 1;
-  const step = lines.isUpright && isRightToLeft(lines.shown[side]) ? -1 : 1;
+  const step = lines.isReversed[side] ? -1 : 1;
   const target = { side, index };
   if (key === back) target.index -= step;
   else if (key === forward) target.index += step;

@@ -10,9 +10,18 @@ function change(changes) {
   draw();
 }
 
+let fragmentTimer = null;
+
+/** Write the state into the address, a little later if the browser does not let it. */
 function writeFragment() {
-  const fragment = fragmentOf();
-  history.replaceState(null, "", `#${fragment}`);
+  clearTimeout(fragmentTimer);
+  try {
+    history.replaceState(null, "", `#${fragmentOf()}`);
+  } catch (error) {
+    // Safari and Firefox refuse many changes of the address within seconds.
+    if (error.name !== "SecurityError") throw error;
+    fragmentTimer = setTimeout(writeFragment, 1000);
+  }
 }
 
 /** Draw everything; the focus stays where it is. */

@@ -58,17 +58,31 @@ def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) 
     is_trial = any(run["is_trial"] for run in new_runs.values())
     if is_trial and path.resolve().is_relative_to(ROOT / "docs"):
         raise ValueError(f"{workdir} has trials, which are no results for {path}")
-    records.keep(workdir, folder / task.name)
-    kept = records.read_kept(folder / task.name)
-    runs = {key: entry["record"] for key, entry in kept.items()}
+    old_runs = {
+        key: entry["record"]
+        for key, entry in records.read_kept(folder / task.name).items()
+    }
+    runs = old_runs | {
+        key: records.without_directories(run) for key, run in new_runs.items()
+    }
     if not runs:
         raise ValueError(f"{workdir} has no complete run, nor has {folder / task.name}")
+    # Refuse a run before it replaces a kept one.
     check_comparable(runs)
     our_keys, _ = comparison.split_keys(runs)
     check_equal_settings([runs[key] for key in our_keys])
+    records.keep(workdir, folder / task.name)
+    kept = records.read_kept(folder / task.name)
+    runs = {key: entry["record"] for key, entry in kept.items()}
 
     def outputs(key: str, index: int, split: str) -> list[str]:
-        return list(kept[key]["outputs"][index][split])
+        lines = list(kept[key]["outputs"][index][split])
+        if len(lines) != len(text.references[split]):
+            raise ValueError(
+                f"{key} has {len(lines):,} outputs of {split}, the text has "
+                f"{len(text.references[split]):,} references"
+            )
+        return lines
 
     records.write_json(
         folder / f"{task.name}.json",
@@ -314,7 +328,7 @@ def tabulate_choices(content: Mapping[str, Any]) -> Table:
     """Return the table of the peers' settings; a star marks the chosen ones."""
     choices = sorted(
         content["choices"].values(),
-        key=lambda run: (run["title"], run["curve"][-1]["loss"]),
+        key=lambda run: (run["title"], records.rank_loss(run["curve"][-1]["loss"])),
     )
     best = {run["title"]: run for run in reversed(choices)}
     return (

@@ -5,6 +5,7 @@ import datetime
 import gzip
 import hashlib
 import json
+import math
 import os
 import pathlib
 import platform
@@ -205,7 +206,12 @@ def choose_settings(system: System, workdir: pathlib.Path) -> str:
             f"{system.name} has {', '.join(names)}, and no short run of "
             f"{', '.join(missing)}: run --choose first, or name --settings"
         )
-    return min(names, key=lambda name: losses[name])
+    return min(names, key=lambda name: rank_loss(losses[name]))
+
+
+def rank_loss(loss: float) -> tuple[bool, float]:
+    """Return a key by which losses are sorted: those that are no number come last."""
+    return math.isnan(loss), loss
 
 
 def fingerprint_code(system: System) -> str:
