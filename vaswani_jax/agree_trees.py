@@ -5,8 +5,10 @@ python -m vaswani_jax.agree_trees --first=first.trees --second=second.trees \\
     --output=silver.trees
 """
 
+import collections
 import logging
 import pathlib
+from collections.abc import Iterator
 
 from absl import flags
 
@@ -57,35 +59,55 @@ def check_flags() -> None:
         raise ValueError(f"--output={output} cannot be a file: name one in a directory")
 
 
+class _Parser(Iterator[treebank.Tree]):
+    """The trees of a parser's file, one at a time: all need much memory.
+
+    Attributes:
+        name: The file.
+        line: The line of the last tree.
+        num_trees: The number of trees that were read.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.line = self.num_trees = 0
+        self._trees = treebank.read_with_lines(pathlib.Path(name))
+
+    def __next__(self) -> treebank.Tree:
+        self.line, tree = next(self._trees)
+        self.num_trees += 1
+        return tree
+
+
 def main() -> None:
     """Write the trees and log their number."""
-    first, second = (
-        list(treebank.read_with_lines(pathlib.Path(name)))
-        for name in (FIRST.value, SECOND.value)
-    )
-    pairs = list(zip(first, second, strict=False))
-    trees_by_parser = [[tree for _, tree in side] for side in zip(*pairs, strict=True)]
+    first, second = _Parser(FIRST.value), _Parser(SECOND.value)
+    num_agreed = 0
+    distinct_trees: dict[str, treebank.Tree] = {}
     try:
         # A missing tree shows first in the words of the next.
-        agreed_trees = list(agreement.keep_agreed(trees_by_parser))
+        for tree in agreement.keep_agreed(zip(first, second, strict=False)):
+            num_agreed += 1
+            distinct_trees.setdefault(str(tree), tree)
     except treebank.WordMismatchError as error:
-        (first_line, _), (second_line, _) = pairs[error.number - 1]
         raise ValueError(
-            f"{FIRST.value}, line {first_line}, and {SECOND.value}, line "
-            f"{second_line}: {error.reason}; both must parse the same sentences"
+            f"{first.name}, line {first.line}, and {second.name}, line {second.line}: "
+            f"{error.reason}; both must parse the same sentences"
         ) from None
-    if len(first) != len(second):
+    for parser in (first, second):
+        collections.deque(parser, maxlen=0)  # Count the rest.
+    if first.num_trees != second.num_trees:
         raise ValueError(
-            f"{FIRST.value} has {len(first):,} trees, {SECOND.value} {len(second):,}: "
-            "both must parse the same sentences"
+            f"{first.name} has {first.num_trees:,} trees, {second.name} "
+            f"{second.num_trees:,}: both must parse the same sentences"
         )
-    logger.info(f"{len(agreed_trees):,} of {len(first):,} trees are the same in both")
+    logger.info(f"{num_agreed:,} of {first.num_trees:,} trees are the same in both")
     trees = [
         tree
-        for tree in agreement.distinct(agreed_trees)
+        for tree in distinct_trees.values()
         if len(tree.leaves()) >= MIN_WORDS.value
     ]
-    if len(trees) < len(agreed_trees):
+    if len(trees) < num_agreed:
         logger.info(
             f"{len(trees):,} of them remain without duplicates and sentences of "
             f"fewer than --min_words={MIN_WORDS.value} words"

@@ -20,14 +20,16 @@ def test_trees_that_differ_in_a_bracket_or_a_tag_go():
     first = parse("(S (NN a))", "(S (NP (NN a)) (NN b))", "(S (VB b))", "(S (NN a))")
     second = parse("(S (NN a))", "(S (NN a) (NN b))", "(S (NN b))", "(S (NN a))")
     agreed = parse("(S (NN a))", "(S (NN a))")
-    assert list(agreement.keep_agreed([first, second])) == agreed
-    assert list(agreement.keep_agreed([first, first, second])) == agreed
+    assert list(agreement.keep_agreed(zip(first, second, strict=True))) == agreed
+    three = zip(first, first, second, strict=True)
+    assert list(agreement.keep_agreed(three)) == agreed
 
 
-def test_no_distinct_tree_comes_twice():
-    trees = parse("(S (NN a))", "(S (VB b))", "(S (NN a))", "(S (NN b))", "(S (VB b))")
-    expected = parse("(S (NN a))", "(S (VB b))", "(S (NN b))")
-    assert agreement.distinct(iter(trees)) == expected
+def test_trees_are_read_one_sentence_at_a_time():
+    [tree] = parse("(S (NN a))")
+    sentences = iter([(tree, tree)] * 9)
+    assert next(agreement.keep_agreed(sentences)) == tree
+    assert len(list(sentences)) == 8
 
 
 def test_other_words_are_refused_with_the_number_of_the_tree():
@@ -35,7 +37,9 @@ def test_other_words_are_refused_with_the_number_of_the_tree():
     with pytest.raises(ValueError, match=r"tree 2: different words.*'b' and 'c'"):
         list(
             agreement.keep_agreed(
-                [same + parse("(S (NN b))"), same + parse("(S (NN c))")]
+                zip(
+                    same + parse("(S (NN b))"), same + parse("(S (NN c))"), strict=True
+                )
             )
         )
 

@@ -64,6 +64,21 @@ def test_prepared_data_serves_when_its_text_is_gone(text, caplog):
     )
 
 
+def test_prepared_data_serves_when_its_text_is_gone_from_a_store(
+    text, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    url = {"data.text_directory": f"file://{text}"}
+    files_before = small_text.contents(small_text.prepare(text, **url).directory)
+    shutil.rmtree(text)
+    data = small_text.prepare(text, **url)
+    assert small_text.contents(data.directory) == files_before
+    assert any(
+        line.startswith("note: config.data.text_directory=file://")
+        for line in caplog.messages
+    )
+
+
 def test_missing_text_is_not_found_if_nothing_is_prepared(text):
     (text / "valid.de").unlink()
     with pytest.raises(FileNotFoundError, match=r"config\.data\.valid_target"):

@@ -1,6 +1,8 @@
 """Prepared data beside what settings name: what differs is named, and refused."""
 
+import itertools
 import os
+import shutil
 
 import pytest
 
@@ -17,6 +19,24 @@ def test_changed_text_is_refused_with_its_split(text, split, ending):
     lines = small_text.read_lines(path)
     small_text.write_lines(path, [*lines[:-1], lines[-1][::-1] + "."])
     assert f"the text of '{split}' has changed" in small_text.refusal(text)
+
+
+def test_a_missing_corpus_does_not_hide_a_changed_one(text, caplog):
+    for name, side in itertools.product(("news", "crawl"), ("en", "de")):
+        shutil.copy(text / f"train.{side}", text / f"{name}.{side}")
+    corpora = [
+        {"name": name, "source": f"{name}.en", "target": f"{name}.de"}
+        for name in ("news", "crawl")
+    ]
+    small_text.prepare(text, **{"data.corpora": corpora})
+    (text / "crawl.en").unlink()
+    caplog.clear()
+    small_text.prepare(text, **{"data.corpora": corpora})
+    assert "the prepared text of corpus 'crawl' is used" in caplog.text
+    lines = small_text.read_lines(text / "news.en")
+    small_text.write_lines(text / "news.en", ["ba ko", *lines[1:]])
+    with pytest.raises(ValueError, match="the text of corpus 'news' has changed"):
+        small_text.prepare(text, **{"data.corpora": corpora})
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,13 @@ def test_an_export_keeps_the_search(tmp_path: pathlib.Path) -> None:
     assert generation.items() >= {"do_sample": True, "num_beams": 1, **drawn}.items()
 
 
+def test_a_generous_limit_allows_no_longer_outputs_than_our_search() -> None:
+    search = settings.small_settings(**{"search.max_tokens": 2000}).search
+    longest = search.max_source_tokens + search.max_extra_tokens
+    assert longest < 2000
+    assert marian_settings.export_search(search)["max_length"] == longest + 1
+
+
 def test_a_penalty_that_transformers_has_not_is_noted() -> None:
     def notes(**changes: Any) -> list[str]:
         search = {f"search.{key}": value for key, value in changes.items()}

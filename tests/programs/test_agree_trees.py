@@ -47,9 +47,25 @@ def test_the_output_may_be_compressed_and_have_the_lengths_of_raw_trees(
     assert trees == FIRST
 
 
+def test_no_tree_is_written_twice(tmp_path: pathlib.Path) -> None:
+    run(tmp_path, "--output=silver.trees", second=FIRST)
+    for name in ("first.trees", "second.trees"):
+        (tmp_path / name).write_text(2 * FIRST)
+    files = ("first.trees", "second.trees", "--output=silver.trees")
+    command = (sys.executable, "-m", "vaswani_jax", "agree-trees", *files)
+    completed = runs.run(*command, devices=None, cwd=tmp_path)
+    assert b"4 of 4 trees are the same in both" in completed.stderr
+    assert b"2 of them remain without duplicates" in completed.stderr
+    assert (tmp_path / "silver.trees").read_text() == FIRST
+
+
 def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
-    short = run(tmp_path, "--output=silver.trees", second=SECOND.partition("\n")[0])
-    assert "first.trees has 2 trees, second.trees 1" in runs.error_of(short)
+    for second, numbers in (
+        (SECOND.partition("\n")[0], "first.trees has 2 trees, second.trees 1:"),
+        (2 * FIRST, "first.trees has 2 trees, second.trees 4:"),
+    ):
+        uneven = run(tmp_path, "--output=silver.trees", second=second)
+        assert numbers in runs.error_of(uneven)
     lacking = run(tmp_path, "--output=silver.trees", second="(TOP (S (UH oh)))\n")
     message = "first.trees, line 1, and second.trees, line 1: different words, 'oh' and"
     assert message in runs.error_of(lacking)

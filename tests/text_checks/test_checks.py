@@ -219,6 +219,28 @@ def test_corpora_are_checked_one_by_one_and_held_out_text_against_all(
     assert "of the corpus 'crawl'" in swapped.remedies[0]
 
 
+def test_held_out_lines_are_found_behind_the_tag_of_a_corpus(
+    tmp_path: pathlib.Path,
+) -> None:
+    splits = texts.splits()
+    train = splits.pop("train")
+    splits["test"] = [(f"<n> {source}", target) for source, target in train[:100]]
+    texts.write(tmp_path, splits | {"news": train})
+    files = {"source": "news.source", "target": "news.target"}
+    report = vaswani_jax.check_data(
+        of_files(
+            tmp_path,
+            corpora=[{"name": "news", "tag": "<n>", **files}],
+            user_symbols="<n>",
+            train_source="",
+            train_target="",
+        )
+    )
+    assert report.texts["test"]["same_pair"] == 1
+    [overlap] = [f for f in report.findings if f.kind == "overlap"]
+    assert (overlap.split, str(overlap.severity)) == ("test", "serious")
+
+
 def check_corpora(
     directory: pathlib.Path, splits: Splits, corpora: Splits
 ) -> DataReport:

@@ -57,6 +57,14 @@ def test_untranslated_pairs_are_found_but_where_text_is_copied() -> None:
     )
 
 
+def test_untranslated_pairs_are_found_in_languages_without_spaces() -> None:
+    pairs = texts.sentences(90)
+    copies = [(line, line) for line in (f"我今天去北京明天回上海{n}" for n in range(10))]
+    assert kinds([*pairs, *copies]) == [("equal_sides", "minor")]
+    names = [(line, line) for line in (f"北京{n}" for n in range(10))]
+    assert kinds([*pairs, *names]) == []
+
+
 def test_one_line_all_over_a_side_is_shown() -> None:
     pairs = texts.sentences(100)
     pairs[:40] = [(source, "Kommentar melden") for source, _ in pairs[:40]]

@@ -13,17 +13,16 @@ from vaswani_jax.data import treebank
 from vaswani_jax.data.treebank import Tree
 
 
-def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
+def keep_agreed(parses: Iterable[Sequence[Tree]]) -> Iterator[Tree]:
     """Yield the trees that all parsers gave, in the order of the sentences.
 
     Args:
-        trees_by_parser: For each parser the trees of the same sentences.
+        parses: For each sentence the tree of each parser. They are read one by one.
 
     Raises:
-        treebank.WordMismatchError: A sentence has other words in one of them.
-        ValueError: The parsers gave different numbers of trees.
+        treebank.WordMismatchError: A sentence has other words in one of its trees.
     """
-    for number, trees in enumerate(zip(*trees_by_parser, strict=True), start=1):
+    for number, trees in enumerate(parses, start=1):
         words = {tuple(leaf.word for leaf in tree.leaves()) for tree in trees}
         if len(words) > 1:
             first, second, *_ = sorted(" ".join(line_words) for line_words in words)
@@ -32,11 +31,6 @@ def keep_agreed(trees_by_parser: Sequence[Sequence[Tree]]) -> Iterator[Tree]:
             )
         if len(set(map(str, trees))) == 1:
             yield trees[0]
-
-
-def distinct(trees: Iterable[Tree]) -> list[Tree]:
-    """Return each of the trees once, in their order."""
-    return list({str(tree): tree for tree in trees}.values())
 
 
 def resample(

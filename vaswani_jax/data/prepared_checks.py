@@ -80,7 +80,11 @@ def text_differences(
             continue
         try:
             current = training_text.text_record(
-                settings.data, split, seed=settings.seed, previous=record
+                settings.data,
+                split,
+                seed=settings.seed,
+                previous=record,
+                may_be_missing=may_be_missing,
             )
         except (FileNotFoundError, ImportError) as error:  # Generators need packages.
             if not may_be_missing:

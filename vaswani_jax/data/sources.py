@@ -201,12 +201,12 @@ def find_sides(data: config.DataConfig, names: Mapping[str, str]) -> tuple[Side,
         names: FILES[#COLUMN] of the source and of the target, by their settings.
 
     Raises:
-        FileNotFoundError: A file is missing.
+        FileNotFoundError: A file is missing, or its store cannot be read.
         ValueError: A name lacks its column, or the sides differ in their number of
             files.
     """
-    directory = remote.open_directory(data.text_directory).pull(
-        file_names=[part for name in names.values() for part in columns.patterns(name)]
+    directory = _pull(
+        data, [part for name in names.values() for part in columns.patterns(name)]
     )
     sides = []
     for key, name in names.items():
@@ -252,8 +252,23 @@ def _local(data: config.DataConfig) -> config.DataConfig:
     """Return the settings with a directory of text on this machine."""
     # Pull by pattern: without one, a folder of texts named `data` counts as prepared
     # data.
-    directory = remote.open_directory(data.text_directory).pull(file_names=["**/*"])
+    directory = _pull(data, ["**/*"])
     return dataclasses.replace(data, text_directory=str(directory))
+
+
+def _pull(data: config.DataConfig, file_names: Sequence[str]) -> pathlib.Path:
+    """Return a directory of text on this machine, with the named files.
+
+    Raises:
+        FileNotFoundError: Its store is empty or out of reach: prepared data serves
+            without the text, as where a file was deleted.
+    """
+    try:
+        return remote.open_directory(data.text_directory).pull(file_names=file_names)
+    except remote.RemoteError as error:
+        raise FileNotFoundError(
+            f"config.data.text_directory={data.text_directory}: {error}"
+        ) from error
 
 
 def text_record(

@@ -5,6 +5,7 @@ Held-out text is read by `sources` alone: nothing is left out of it or added to 
 
 import contextlib
 import dataclasses
+import logging
 import pathlib
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from vaswani_jax.core.corpora import CORPORA, Corpus
 from vaswani_jax.data import cleaning, mixture, sources
 from vaswani_jax.data.noise import Noise, add_noise, noise_of
 
+logger = logging.getLogger(__name__)
 Watch = Callable[[sources.Pairs], sources.Pairs]
 
 
@@ -210,28 +212,50 @@ class TrainingText:
 
 
 def text_record(
-    data: config.DataConfig, split: str, *, seed: int, previous: Mapping[str, Any]
+    data: config.DataConfig,
+    split: str,
+    *,
+    seed: int,
+    previous: Mapping[str, Any],
+    may_be_missing: bool = False,
 ) -> dict[str, Any]:
     """Return what identifies the text of a split, see `sources.text_record`.
 
     The keys of a corpus begin with its name and a slash.
+
+    Args:
+        data: Where the text is.
+        split: The split.
+        seed: The seed of generated text.
+        previous: The record of an earlier call, {} if there is none.
+        may_be_missing: Whether one of several corpora may be missing: it then has its
+            previous record, and the others are still read.
+
+    Raises:
+        FileNotFoundError: A text is missing.
     """
     if split != "train" or not data.training_corpora:
         return sources.text_record(data, split, seed=seed, previous=previous)
     record: dict[str, Any] = {}
     for part in parts(data):
         prefix = f"{part.name}/"
-        with naming_corpus(part):
-            entries = sources.text_record(
-                part.data,
-                "train",
-                seed=seed,
-                previous={
-                    key.removeprefix(prefix): entry
-                    for key, entry in previous.items()
-                    if key.startswith(prefix)
-                },
+        recorded = {
+            key.removeprefix(prefix): entry
+            for key, entry in previous.items()
+            if key.startswith(prefix)
+        }
+        try:
+            with naming_corpus(part):
+                entries = sources.text_record(
+                    part.data, "train", seed=seed, previous=recorded
+                )
+        except FileNotFoundError as error:
+            if not (may_be_missing and recorded):
+                raise
+            logger.info(
+                f"note: {error}; the prepared text of corpus {part.name!r} is used"
             )
+            entries = recorded
         record |= {prefix + key: entry for key, entry in entries.items()}
     return record
 

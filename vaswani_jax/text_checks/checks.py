@@ -77,7 +77,11 @@ def check_data(
         )
     texts = reading.find(settings, pathlib.Path(name) if name else None)
     held_out = {
-        text.split: list(itertools.islice(text.read(), MAX_HELD_OUT))
+        text.split: [
+            # Training text is read without the tags of corpora.
+            (languages.remove_corpus_tags(source, settings.data), target)
+            for source, target in itertools.islice(text.read(), MAX_HELD_OUT)
+        ]
         for text in texts.all
         if text.split != "train"
     }

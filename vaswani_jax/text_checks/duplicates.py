@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vaswani_jax.core import types
+from vaswani_jax.core import locales, types
 from vaswani_jax.text_checks import findings
 from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import Pair
@@ -26,6 +26,8 @@ MIN_ONE_LINE = 20
 # The share of the lines from which on a line is common.
 COMMON = 0.005
 _BUFFER = 500_000
+# Letters of scripts without spaces that are as much as three words.
+MIN_LETTERS_WITHOUT_SPACES = 8
 
 
 def hash_text(text: str) -> int:
@@ -285,4 +287,7 @@ def _has_words(line: str) -> bool:
 
     Names and numbers stay as they are.
     """
+    num_letters = len(locales.LETTERS_WITHOUT_SPACES.findall(line))
+    if num_letters >= MIN_LETTERS_WITHOUT_SPACES:
+        return True
     return sum(word.isalpha() for word in line.split()) >= 3
