@@ -194,6 +194,32 @@ def test_a_tpu_is_better_served_by_one_shape_and_whole_tiles(judge: Judge) -> No
     assert "of 1024 give each device 128 tokens of length 16" in tiles
 
 
+@pytest.mark.usefixtures("without_compiler")
+def test_the_search_of_a_packed_run_is_of_sentences(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = {
+        "data.batching": "packed",
+        "data.packed_length": 256,
+        "data.max_length": 64,
+        "data.source_tokens_per_batch": 2048,
+        "data.target_tokens_per_batch": 2048,
+        "search.max_source_tokens": 512,
+        "search.source_tokens_per_batch": 4096,
+    }
+    work = tiny_run.run_of(**packed)
+    rows = [Shape(bucket=batching.Bucket(8, 256, 256), batches=1)]
+    lengths = []
+
+    def search(*_: Any, length: int, **__: Any) -> None:
+        lengths.append(length)
+        refuse()
+
+    monkeypatch.setattr(verdict.programs, "search", search)
+    judge(dataclasses.replace(work, shapes=rows))
+    assert lengths == [32]
+
+
 def test_a_search_that_is_too_large_by_itself_is_named() -> None:
     plan = microbatching.Plan(1, state_bytes=5, step_bytes=3, available_bytes=10)
     steps = verdict._Steps(plan, compiled={}, reason="")

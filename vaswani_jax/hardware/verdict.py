@@ -27,6 +27,8 @@ TILE = 128
 # A search of a length is compiled for a full batch and for what is left, in fewer rows
 # (`padding.ROWS`).
 SEARCHES_OF_A_LENGTH = 2
+# The commonest padded length of the sentences of WMT14.
+USUAL_LENGTH = 32
 
 
 def judge(work: Workload, hardware: topology.Hardware) -> dict[str, Any]:
@@ -135,8 +137,7 @@ def _judge(
         num_steps += 1  # The largest.
     programs_of.expect(num_steps + 1)
     steps = _compile_steps(work, programs_of, available=available)
-    length = min(work.commonest.source_length, work.settings.search.max_source_tokens)
-    rows, length = search_shape(work.settings, length=length)
+    rows, length = search_shape(work.settings, length=_sentence_length(work))
     search, search_reason = None, ""
     try:
         search = programs_of.search(rows=rows, length=length)
@@ -161,6 +162,15 @@ def _judge(
         "recommendations": _recommendations(work, hardware, steps.plan),
     }
     return {**result, "origin": origins.find_origins(result, hardware.chip)}
+
+
+def _sentence_length(work: Workload) -> int:
+    """Return the padded source tokens of usual sentences; a packed row has several."""
+    settings = work.settings
+    usual_length = work.commonest.source_length
+    if settings.data.batching == "packed":
+        usual_length = min(USUAL_LENGTH, settings.data.max_length)
+    return min(usual_length, settings.search.max_source_tokens)
 
 
 def _fit(
