@@ -570,6 +570,8 @@ def test_what_makes_no_sense_is_refused(
     ):
         with pytest.raises(ValueError, match=message):
             comparer.compare_systems(systems, **options)
+    with pytest.raises(TypeError, match="must be a list of runs, got 'runs/a'"):
+        comparer.compare_systems("runs/a")
 
 
 def test_a_parser_is_refused(make_run: Any) -> None:

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 import vaswani_jax
-from tests import settings
+from tests import interpreter, settings
 from vaswani_jax.core import config
 
 
@@ -86,3 +86,19 @@ def test_a_seed_that_training_refuses_is_refused_before_the_text_is_read(
     with pytest.raises(ValueError, match="4294967295"):
         vaswani_jax.prepare(small, tmp_path / "run")
     assert not (tmp_path / "run" / "data").exists()
+
+
+def test_what_is_no_config_is_refused(tmp_path: pathlib.Path) -> None:
+    # Without the checks of types that tests have.
+    program = (
+        "import sys, vaswani_jax\n"
+        "for function in (vaswani_jax.prepare, vaswani_jax.train):\n"
+        "    try:\n"
+        "        function('demo', sys.argv[1])\n"
+        "    except TypeError as error:\n"
+        "        print(error)\n"
+    )
+    printed = interpreter.output_of(program, str(tmp_path / "run"))
+    line = "config must be a Config, as load_config returns it; got 'demo'"
+    assert printed == f"{line}\n{line}"
+    assert not (tmp_path / "run").exists()

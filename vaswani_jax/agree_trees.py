@@ -16,6 +16,7 @@ from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import paths
 from vaswani_jax.data import agreement, text_files, treebank
+from vaswani_jax.inference import line_io
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ OUTPUT = path_flags.define_path(
     "output", None, "The file of the trees that are the same in both.", required=True
 )
 LIKE = path_flags.define_path(
-    "like", "", "Trees whose lengths the output is to have; empty to keep all."
+    "like", "", "Trees whose lengths the output is to have; by default all are kept."
 )
 NUM_TREES = flags.DEFINE_integer(
     "num_trees",
@@ -57,6 +58,7 @@ def check_flags() -> None:
     output = pathlib.Path(OUTPUT.value)
     if output.is_dir() or not output.parent.is_dir():
         raise ValueError(f"--output={output} cannot be a file: name one in a directory")
+    line_io.check_outputs(inputs.values(), {"--output": OUTPUT.value})
 
 
 class _Parser(Iterator[treebank.Tree]):

@@ -69,10 +69,12 @@ def main() -> None:
     for hardware in all_hardware:
         topology.require(hardware)
     workdir = program.workdir(WORKDIR.value, skip=("checkpoints", "best", "averaged"))
+    # Refuse data of other settings before the text is read, which takes long.
+    work = _workload(settings, workdir) if all_hardware else None
     report = checks.check_data(settings, workdir=workdir) if DATA.value else None
     if report and not JSON.value:
         print(report.describe(), flush=True)
-    verdicts = _judge(settings, workdir, all_hardware) if all_hardware else []
+    verdicts = _judge(work, all_hardware) if work else []
     if not JSON.value:
         if report and verdicts:
             print("\n\n")
@@ -94,15 +96,15 @@ def _check_flags() -> None:
             "--hardware is missing: name chips, such as --hardware=v5e:8, or check the "
             "text with --data"
         )
+    for flag in (ALL_SHAPES, DOLLARS):
+        if flag.present and not HARDWARE.value:
+            raise ValueError(f"--{flag.name} needs --hardware")
 
 
 def _judge(
-    settings: config.Config,
-    workdir: pathlib.Path,
-    all_hardware: list[topology.Hardware],
+    work: Workload, all_hardware: list[topology.Hardware]
 ) -> list[dict[str, Any]]:
     """Judge each hardware, each platform in a process of its own."""
-    work = _workload(settings, workdir)
     by_name = {}
     for platform, group in _by_platform(all_hardware).items():
         logger.info(f"{platform}: {', '.join(hardware.name for hardware in group)}")

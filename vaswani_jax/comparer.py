@@ -138,8 +138,11 @@ def compare_systems(
         ValueError: Systems have different references or signatures, or not as many
             lines; a run, a text or an option is not right; or a run has no kept outputs
             and may not translate.
+        TypeError: `systems` is one string or path.
         OSError: A file is missing.
     """
+    if isinstance(systems, str | os.PathLike):
+        raise TypeError(f"systems must be a list of runs, got {os.fspath(systems)!r}")
     paths = [os.fspath(name) for name in systems]
     if not 2 <= len(paths) <= comparison.MAX_SYSTEMS:
         raise ValueError(

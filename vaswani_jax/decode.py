@@ -249,15 +249,7 @@ def _check_weights() -> None:
             raise ValueError(f"--{flag.name} needs --{needed_flag.name}")
 
 
-def _check_names() -> None:
-    """Refuse an empty name, as of an unset variable: its file would be left out."""
-    for flag in (PREFIX, CONSTRAINTS, GLOSSARY, TARGET):
-        if flag.value == "":
-            raise ValueError(f"--{flag.name}= names no file: name one, or leave it out")
-
-
 def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
-    _check_names()
     if SCORE.value and not TARGET.value:
         raise ValueError("--score needs --target=FILE, the translations to score")
     if TARGET.value and not SCORE.value:

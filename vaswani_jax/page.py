@@ -131,6 +131,8 @@ def main() -> None:
         max_tokens=MAX_TOKENS.value,
     )
     if text:
+        # Refuse a page that is too large before heads are measured, which takes long.
+        page_file.render(page, pathlib.Path(OUTPUT.value))
         [translator] = _load(workdir, settings, names[-1:])
         description = heads.describe_heads(translator, text)
         shown_name = page_file.without_folders(description.text)

@@ -87,6 +87,10 @@ def prepare(
         OSError: A file is missing, or cannot be read or written.
         ImportError: A package that the settings need is not installed.
     """
+    if not isinstance(config, Config):
+        raise TypeError(
+            f"config must be a Config, as load_config returns it; got {config!r}"
+        )
     run = remote.open_workdir(os.fspath(workdir))
     seeds.refuse_seeds_directory(run.path)
     run.pull()

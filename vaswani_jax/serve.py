@@ -128,8 +128,10 @@ def _hosts() -> list[str]:
     """Return the names in --hosts, as the guard compares them.
 
     Raises:
-        ValueError: One has a port.
+        ValueError: One has a port, or there are none.
     """
+    if HOSTS.present and not HOSTS.value:
+        raise ValueError("--hosts= names no host: name one, or leave it out")
     names = []
     for value in HOSTS.value:
         name = _host_name(value.lower())

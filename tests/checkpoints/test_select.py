@@ -88,6 +88,7 @@ def test_the_copy_of_a_run_that_trains_elsewhere_has_no_other_folder(
         ("run@newest", "there is no .*/checkpoints; pass --init_from=.*/run@averaged$"),
         ("runn", "--init_from: there is no directory .*/runn; did you mean .*/run[?]$"),
         ("other", "--init_from: .*/other is no workdir of a run: it has no config"),
+        ("opus", "opus holds a model of transformers, not a run: `vaswani import-mar"),
     ],
 )
 def test_what_no_run_can_start_from_is_refused_with_what_it_can(
@@ -96,6 +97,8 @@ def test_what_no_run_can_start_from_is_refused_with_what_it_can(
     trees.save(tmp_path / "run" / "averaged", trees.BEST)  # as of an imported model
     (tmp_path / "run" / "config.json").write_text('{"data": {"directory": ""}}')
     (tmp_path / "other").mkdir()
+    (tmp_path / "opus").mkdir()
+    (tmp_path / "opus/config.json").write_text('{"model_type": "marian"}')
     folder, checkpoint = select.split_name(str(tmp_path / name))
     with pytest.raises(ValueError, match=message):
         select.starting_point(pathlib.Path(folder), checkpoint)

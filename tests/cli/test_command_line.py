@@ -79,6 +79,10 @@ REFUSED = {
     ),
     "demo --flagfile=/nowhere": "--flagfile cannot be read: [Errno 2] No such file",
     "demo --version": "unknown flag --version: `vaswani --version` prints the version",
+    "--workdir=HOME/seeds": "--workdir=HOME/seeds holds a run for each seed, but one",
+    "--workdir=HOME/seeds --seeds=2": (
+        "--config is missing: name that of the seeds, such as HOME/seeds/seed-1\n"
+    ),
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
     "--workdir=~nobody_here/a": (
         "~nobody_here/a: ~nobody_here is the home directory of no user here; write "
@@ -128,6 +132,7 @@ outcomes = {}
 for line in json.loads(sys.argv[1]):
     values = flags.FLAGS = flags.FlagValues()
     flags.DEFINE_integer("count", 1, "", flag_values=values)
+    flags.DEFINE_integer("seeds", None, "", flag_values=values)
     flags.DEFINE_float("share", 0, "", 0.0, 1.0, flag_values=values)
     flags.DEFINE_enum("kind", "a", ["a", "b"], "", flag_values=values)
     flags.DEFINE_bool("fast", False, "", flag_values=values)
@@ -165,6 +170,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]
     config = presets.load(*presets.find("demo"))
     config.model.num_layers = 1
     (run / "config.json").write_text(config.to_json())
+    (home / "seeds/seed-1").mkdir(parents=True)
+    (home / "seeds/seed-1/config.json").write_text(config.to_json())
     (run / "flags").write_text("--config.model.num_layers=5\n# A comment.\n")
 
     def in_place(text: str) -> str:

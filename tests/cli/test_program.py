@@ -74,9 +74,9 @@ LINES: dict[str, list[object]] = {
 PROGRAM = """
 import contextlib, io, json, os, sys, tempfile
 from absl import flags
-from vaswani_jax.cli import program, syntax
+from vaswani_jax.cli import path_flags, program, syntax
 
-flags.DEFINE_string("workdir", "", "")
+path_flags.define_path("workdir", "", "")
 INITIAL_FLAGS = set(flags.FLAGS)
 
 
@@ -216,7 +216,7 @@ def test_a_workdir_that_is_only_opened_is_not_fetched(
 
 def test_a_program_ends_well_without_standard_output() -> None:
     program = (
-        "from vaswani_jax.cli import program, syntax\n"
+        "from vaswani_jax.cli import path_flags, program, syntax\n"
         "program.Program(main=lambda: print('unseen'), syntax=syntax.Syntax())"
         ".run(['program'])\n"
     )

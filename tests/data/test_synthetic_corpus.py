@@ -1,6 +1,7 @@
 """Shards on a disk: what a kill, damage or other settings leave of them."""
 
 import json
+import os
 import pathlib
 import tomllib
 
@@ -87,6 +88,8 @@ def test_other_files_are_not_mixed_with_shards(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a#b").mkdir()
     with pytest.raises(ValueError, match="must have no #"):
         write(tmp_path / "a#b")
+    with pytest.raises(ValueError, match="is not UTF-8, and corpora.toml must name it"):
+        write(tmp_path / os.fsdecode(b"donn\xe9es"))
 
 
 def test_two_programs_do_not_write_one_corpus(tmp_path: pathlib.Path) -> None:

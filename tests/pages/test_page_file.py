@@ -43,6 +43,8 @@ def test_a_page_that_is_too_large_leaves_the_old_file(tmp_path, monkeypatch):
         r"the attention weights of 2 translations have \d\d,\d{3}$"
     )
     with pytest.raises(ValueError, match=sentence):
+        page_file.render(samples.page(num_sentences=2), tmp_path / "a.json")
+    with pytest.raises(ValueError, match=sentence):
         page_file.write_page(samples.page(num_sentences=2), tmp_path / "a.json")
     assert (tmp_path / "a.json").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

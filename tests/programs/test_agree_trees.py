@@ -1,6 +1,7 @@
 """`vaswani agree-trees` keeps what two parsers agree on, or says why it cannot."""
 
 import gzip
+import os
 import pathlib
 import subprocess
 import sys
@@ -75,6 +76,10 @@ def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
     message = "first.trees, line 2, and second.trees, line 2: different words, 'ah' and"
     assert message in runs.error_of(other)
     assert not (tmp_path / "silver.trees").exists()
+    os.link(tmp_path / "first.trees", tmp_path / "alias.trees")
+    alias = run(tmp_path, "--output=alias.trees")
+    assert "alias.trees is an input or another output, too" in runs.error_of(alias)
+    assert (tmp_path / "first.trees").read_text() == FIRST
     (tmp_path / "gold").write_text(f"(S{' (UH ah)' * 6})\n(S (UH ah))\n")
     scarce = run(tmp_path, "--output=silver.trees", "--like=gold")
     assert "--like=gold: 1 of 2 trees to resemble have 6-10 words" in runs.error_of(

@@ -27,6 +27,7 @@ def check(*arguments: str) -> subprocess.CompletedProcess[bytes]:
         (["demo", "--hardware=v5e:3x4"], ["v5e:3x4", "must be even"]),
         (["demo", "--hardware=v5e:8", "--dollars_per_hour=-1"], ["dollars_per_hour"]),
         (["--hardware=v5e:8"], ["--config is missing"]),
+        (["demo", "--data", "--all_shapes"], ["--all_shapes needs --hardware"]),
     ],
 )
 def test_mistakes_are_refused_in_one_line(
@@ -106,6 +107,17 @@ def test_the_data_of_a_run_are_checked_with_its_vocabulary(
     report = json.loads(result.stdout)
     assert report["texts"]["train"]["pairs"] == 200
     assert report["texts"]["train"]["tokens"]["source"]["unknown"] == 0
+
+
+@pytest.mark.tpu_compiler
+def test_data_of_other_settings_is_refused_before_the_text_is_read(
+    trained: pathlib.Path,
+) -> None:
+    pytest.importorskip("libtpu", reason="needs pip install 'vaswani-jax[tpu]'")
+    changed = "--config.data.max_length=9"
+    result = check(str(trained), "--data", "--hardware=v5e:4", changed)
+    assert "was prepared from other data" in runs.error_of(result)
+    assert not result.stdout
 
 
 @pytest.mark.tpu_compiler

@@ -297,6 +297,8 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
         (["--glossary=/nowhere/g"], "--glossary: no file /nowhere/g"),
         (["--score", "--target=/t", "--glossary=/g"], "leave out --glossary"),
         (["--glossary="], "--glossary= names no file: name one, or leave it out"),
+        (["--ensemble="], "--ensemble= names no file: name one, or leave it out"),
+        (["--rerank_with=a,"], "--rerank_with= names no file: name one, or leave it"),
         (["--output=/nowhere/o"], "--output: there is no directory /nowhere"),
         (["--aligning_layer=2", "--alignments=/tmp/a"], "must be from 1 to 1"),
         (["--ensemble=/nowhere/run"], "/nowhere/run"),

@@ -90,6 +90,8 @@ def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
         (("none", "--port=0"), "none is not a directory; name that of a run"),
         (("none", "--root_path=a"), "--root_path=a must begin with / and not end"),
         (("none", "--hosts=a:8000"), "--hosts=a:8000 must be a name or an address"),
+        (("none", "--hosts="), "--hosts= names no host: name one, or leave it out"),
+        (("none", "--api_keys="), "--api_keys= names no file: name one, or leave it"),
         (
             ("none", "--cors_origins=https://a.org/"),
             "=https://a.org/ must be as browse",

@@ -17,7 +17,7 @@ import re
 
 from vaswani_jax.checkpoints import average, bundle, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
-from vaswani_jax.core import config, files, seeds, tensor_file
+from vaswani_jax.core import config, files, parsing, seeds, tensor_file
 from vaswani_jax.core.suggestions import suggest, suggest_directory
 
 logger = logging.getLogger(__name__)
@@ -225,6 +225,7 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     config_file = workdir / "config.json"
     if not config_file.exists():
         raise ValueError(f"--init_from: {why_no_run(workdir)}")
+    parsing.read_record(workdir)  # Refuses a model of transformers with what to do.
     existing = [name for name in FOLDERS if store.steps(_directory(workdir, name))]
     chosen_name = name or [*existing, "newest"][0]
     checkpoint = select(workdir, chosen_name, option=f"--init_from={workdir}@")

@@ -170,7 +170,10 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
     if not name:
         if is_optional:
             return words
-        refuse(_missing_config(syntax, workdir, init_from=init_from))
+        has_seeds = bool(_take(words, "seeds")[0])
+        refuse(
+            _missing_config(syntax, workdir, init_from=init_from, has_seeds=has_seeds)
+        )
     if run_to_start_from and not workdir and not is_optional:
         refuse("--workdir is missing: name the directory of the new run")
     try:
@@ -234,13 +237,18 @@ def _run_of(checkpoint: str) -> str:
     return workdir if workdir and presets.is_run(workdir) else ""
 
 
-def _missing_config(syntax: Syntax, workdir: str, *, init_from: str) -> str:
+def _missing_config(
+    syntax: Syntax, workdir: str, *, init_from: str, has_seeds: bool
+) -> str:
     from vaswani_jax.checkpoints import select
 
     if init_from:
         folder = pathlib.Path(select.split_name(init_from)[0])
         return f"--init_from={init_from}: {select.why_no_run(folder)}"
     if workdir and (reason := seeds.why_no_run(pathlib.Path(workdir))):
+        if has_seeds:
+            run = next(iter(seeds.find_runs(pathlib.Path(workdir)).values()))
+            return f"--config is missing: name that of the seeds, such as {run}"
         return f"--workdir={reason}"
     if workdir and pathlib.Path(workdir).is_dir():
         return f"--workdir={workdir} holds no run (no config.json): name its --config"

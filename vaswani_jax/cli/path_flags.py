@@ -34,6 +34,9 @@ class PathListParser(flags.ListParser):
         return [paths.expand_home(name) for name in super().parse(argument)]
 
 
+PATH_PARSERS = (PathParser, PathListParser)
+
+
 def define_path(
     name: str, default: str | None, meaning: str, *, required: bool = False
 ) -> flags.FlagHolder[Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import ml_collections
 from absl import app, flags
 
-from vaswani_jax.cli import command_line, help_text, logs
+from vaswani_jax.cli import command_line, help_text, logs, path_flags
 from vaswani_jax.cli.syntax import PROCESS_FLAGS, Syntax
 from vaswani_jax.core import (
     config,
@@ -118,7 +118,7 @@ class Program:
             return
         if self.syntax.takes_config and not self.syntax.default_config:
             settings()  # Refuses what is wrong before any other line is written.
-        _refuse_empty_workdir()
+        _refuse_empty_names()
         self.check_flags()
         process_flags = [
             name for name in PROCESS_FLAGS if flags.FLAGS[name].value is not None
@@ -169,12 +169,17 @@ def _discard_unwritten() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _refuse_empty_workdir() -> None:
-    if "workdir" not in flags.FLAGS or not flags.FLAGS["workdir"].present:
-        return
-    value = flags.FLAGS["workdir"].value
-    if value == "" or (isinstance(value, list) and "" in value):
-        raise ValueError("--workdir is empty: name the directory of a run")
+def _refuse_empty_names() -> None:
+    """Refuse an empty path, as of an unset variable: its file would be left out."""
+    for name in flags.FLAGS:
+        flag = flags.FLAGS[name]
+        is_path = isinstance(flag.parser, path_flags.PATH_PARSERS)
+        if not (is_path and flag.present):
+            continue
+        if flag.value in ("", []) or (isinstance(flag.value, list) and "" in flag.value):
+            if name == "workdir":
+                raise ValueError("--workdir is empty: name the directory of a run")
+            raise ValueError(f"--{name}= names no file: name one, or leave it out")
 
 
 def settings() -> config.Config:

@@ -159,6 +159,13 @@ def open_corpus(
     """
     settings = text_settings(settings)
     path = directory / MANIFEST
+    try:
+        str(directory.resolve()).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"--output={directory}: the path {directory.resolve()} is not UTF-8, and "
+            f"{CORPORA} must name it: name another directory"
+        ) from None
     if "#" in str(directory.resolve()):
         raise ValueError(
             f"--output={directory} must have no #, which names a column in the name of "

@@ -71,23 +71,32 @@ def write_page(page: contents.Page, path: str | os.PathLike[str]) -> PageFile:
         OSError: The file cannot be written.
     """
     path = pathlib.Path(path)
+    text = render(page, path)
+    files.write_atomically(path, text)
+    return PageFile(path, len(text.encode()), _num_weight_bytes(page))
+
+
+def render(page: contents.Page, path: pathlib.Path) -> str:
+    """Return the text of a page's file.
+
+    Raises:
+        ValueError: As `write_page`.
+    """
     check_ending(path, name="path")
     if path.suffix.lower() == ".json":
         values = contents.to_json(page)
         text = json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     else:
         text = html.render(page)
-    num_weight_bytes = _num_weight_bytes(page)
     try:
-        num_bytes = html.check_size(text)
+        html.check_size(text)
     except ValueError as error:
         num_views = sum(len(sentence.views) for sentence in page.sentences)
         raise ValueError(
             f"{error}; the attention weights of {num_views} translations have "
-            f"{num_weight_bytes:,}"
+            f"{_num_weight_bytes(page):,}"
         ) from None
-    files.write_atomically(path, text)
-    return PageFile(path, num_bytes, num_weight_bytes)
+    return text
 
 
 def _num_weight_bytes(page: contents.Page) -> int:
