@@ -2,8 +2,9 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALL = python3 -m venv $(VENV) && $(PYTHON) -m pip install --quiet --constraint constraints.txt
-WORKDIR ?= runs/demo
-LOCALE ?= de
+# Set them on make's command line: many systems have a WORKDIR in the environment.
+WORKDIR = runs/demo
+LOCALE = de
 VASWANI := $(VENV)/bin/vaswani
 # Where it is set, each program of the tests would compile the libraries again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -44,11 +45,11 @@ $(VENV)/installed-browser: pyproject.toml constraints.txt
 browser: $(VENV)/installed-browser
 
 demo: $(VENV)/installed
-	$(VASWANI) train demo --config.data.target_locale=$(LOCALE) --workdir=$(WORKDIR)
-	$(VASWANI) evaluate $(WORKDIR) --samples=10
+	$(VASWANI) train demo --config.data.target_locale='$(LOCALE)' --workdir='$(WORKDIR)'
+	$(VASWANI) evaluate '$(WORKDIR)' --samples=10
 	@echo
 	@echo "Translate a line of your own:"
-	@echo "  echo '3 hours ago' | $(VASWANI) translate $(WORKDIR)"
+	@echo "  echo '3 hours ago' | $(VASWANI) translate '$(WORKDIR)'"
 
 # Neighbours stay in one worker: they share fixtures and compiled programs. A third
 # worker computes where two cores would wait for a program that a test has started.

@@ -13,6 +13,10 @@ if (($# < 2)); then
     sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
+for name in "$1" "$2"; do
+    # realpath would make a directory here of it.
+    [[ $name != *://* ]] || { echo "error: $name must be a path on this machine, not a URL" >&2; exit 2; }
+done
 text=$(realpath -m "$1") runs=$(realpath -m "$2")
 shift 2
 flags=("$@")

@@ -1,7 +1,10 @@
 """Check what is installed: every folder, on every system, without the extras."""
 
 import json
+import os
 import pathlib
+import shutil
+import subprocess
 import tomllib
 
 import pytest
@@ -62,3 +65,23 @@ def test_every_module_can_be_imported(libraries: list[str], missing: list[str]) 
     modules = [name for name in MODULES if not name.endswith("__main__")]
     arguments = json.dumps([libraries, missing, modules])
     interpreter.output_of(PROGRAM, arguments)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize(
+    ("words", "workdir"), [([], "runs/demo"), (["WORKDIR=a b"], "a b")]
+)
+def test_make_demo_takes_its_workdir_from_the_command_line_alone(
+    words: list[str], workdir: str
+) -> None:
+    environment = {**os.environ, "WORKDIR": "/scratch", "LOCALE": "xx"}
+    printed = subprocess.run(
+        ["make", "--dry-run", "demo", *words],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert f"--config.data.target_locale='de' --workdir='{workdir}'" in printed

@@ -128,6 +128,14 @@ def test_what_programs_refuse_raises_with_the_same_sentence(
         )
 
 
+def test_a_config_of_another_program_is_not_replaced(tmp_path: pathlib.Path) -> None:
+    other = tmp_path / "config.json"
+    other.write_text('{"model_type": "marian"}')
+    with pytest.raises(ValueError, match=r"config\.json is not the record of a run"):
+        vaswani_jax.train(settings.small_settings(**ONE_SHAPE), tmp_path)
+    assert other.read_text() == '{"model_type": "marian"}'
+
+
 def test_a_configuration_is_loaded_by_name() -> None:
     demo = vaswani_jax.load_config("demo", {"training.num_steps": 10})
     assert demo.training.num_steps == 10

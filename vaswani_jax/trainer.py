@@ -272,9 +272,13 @@ def _train(
     metrics.read_seed()  # The scores after training need it.
     loggers.require(config)
     with contextlib.ExitStack() as stack:
-        processes.run_on_main(
-            lambda: stack.enter_context(directory.hold()), ValueError, OSError
-        )
+
+        def hold() -> None:
+            stack.enter_context(directory.hold())
+            if not select.has_checkpoints(directory.path):
+                run_record.refuse_other_config(directory.path)
+
+        processes.run_on_main(hold, ValueError, OSError)
         if not processes.is_main_process():
             directory.pull()
         run_loggers = processes.run_on_main(

@@ -1,12 +1,14 @@
 """Directives that write the reference of settings and commands from the program."""
 
 import dataclasses
+import pathlib
 import subprocess
 import sys
 from collections.abc import Iterator
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from vaswani_jax.cli import commands
@@ -14,12 +16,14 @@ from vaswani_jax.core import config, presets
 
 # The parent of all presets: what a preset does not set has its value.
 BASE = "base_ende"
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Settings(SphinxDirective):
     """Every setting, by section: value in `base_ende`, meaning, type, range."""
 
     def run(self) -> list[nodes.Node]:
+        _note_source(self.env)
         return self.parse_text_to_nodes(
             "\n".join(_settings()), allow_section_headings=True
         )
@@ -29,9 +33,17 @@ class Commands(SphinxDirective):
     """The help text of every command."""
 
     def run(self) -> list[nodes.Node]:
+        _note_source(self.env)
         return self.parse_text_to_nodes(
             "\n".join(_commands()), allow_section_headings=True
         )
+
+
+def _note_source(env: BuildEnvironment) -> None:
+    """Let Sphinx read the page again when the source that it shows has changed."""
+    for folder in ("configs", "vaswani_jax"):
+        for path in (ROOT / folder).rglob("*.py"):
+            env.note_dependency(str(path))
 
 
 def _settings() -> Iterator[str]:

@@ -42,6 +42,22 @@ def test_a_start_adds_a_line_even_to_one_that_a_full_disk_cut_off(
     assert json.loads((tmp_path / "config.json").read_text()) == last["config"]
 
 
+@pytest.mark.parametrize("content", ['{"model_type": "marian"}', "[1]", "{", '"a"'])
+def test_a_config_of_another_program_is_refused(
+    tmp_path: pathlib.Path, content: str
+) -> None:
+    run_record.refuse_other_config(tmp_path)
+    run_record.record_start(
+        tmp_path, settings.small_settings(), step=0, changes=[], init_from=""
+    )
+    run_record.refuse_other_config(tmp_path)
+    (tmp_path / "starts.jsonl").unlink()  # as of a model that was imported
+    run_record.refuse_other_config(tmp_path)
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=r"config\.json is not the record of a run"):
+        run_record.refuse_other_config(tmp_path)
+
+
 def test_other_software_is_described() -> None:
     software = run_record.describe_software()
     assert run_record.software_changes(software) == []

@@ -19,7 +19,11 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
     shutil.copytree(LAUNCH, tmp_path / "launch")
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\necho "$@" >> "$(dirname "$0")/asked"\n')
+    python.write_text(
+        '#!/bin/sh\ncase "$*" in *--print_config*)'
+        " echo --config.training.num_steps=2000; exit;; esac\n"
+        'echo "$@" >> "$(dirname "$0")/asked"\n'
+    )
     python.chmod(0o755)
     return tmp_path
 
@@ -52,7 +56,8 @@ def test_one_host_passes_its_flags_to_main(root: pathlib.Path) -> None:
 
 def test_one_host_says_what_is_missing(root: pathlib.Path) -> None:
     shutil.rmtree(root / ".venv")
-    stub(root, "python3", script="exit 1\n")
+    # Many systems have absl.
+    stub(root, "python3", script='case "$*" in *vaswani_jax*) exit 1;; esac\n')
     result = run_script(
         root / "launch/one_host.sh",
         "--config=a.py",
@@ -64,10 +69,12 @@ def test_one_host_says_what_is_missing(root: pathlib.Path) -> None:
 
 
 def test_table3_trains_each_row_but_those_that_are_scored(root: pathlib.Path) -> None:
-    scored = root / "out" / "table3_small_A2" / "evaluations"
-    scored.mkdir(parents=True)
-    (scored / "valid-averaged-beam4-alpha0.6.json").touch()
-    (root / "out" / "table3_small_A3").mkdir()  # begun, not scored
+    for row, step in (("A2", 2000), ("A3", 20)):  # A3 was tried for 20 updates.
+        scored = root / "out" / f"table3_small_{row}" / "evaluations"
+        scored.mkdir(parents=True)
+        record = json.dumps({"step": step, "averaged": None}, indent=1)
+        (scored / "valid-averaged-beam4-alpha0.6.json").write_text(record)
+    (root / "out" / "table3_small_A4").mkdir()  # begun, not scored
     calls = asked(
         root, "table3.sh", "configs/table3_small.py", str(root / "out"), "--x=1"
     )
@@ -81,7 +88,8 @@ def test_table3_trains_each_row_but_those_that_are_scored(root: pathlib.Path) ->
 
 
 @pytest.mark.parametrize(
-    ("status", "ends", "trained"), [(1, 1, "A1 A2 A3"), (143, 143, "A1 A2")]
+    ("status", "ends", "trained"),
+    [(1, 1, "A1 A2 A3"), (137, 1, "A1 A2 A3"), (143, 143, "A1 A2")],
 )
 def test_a_row_that_fails_stops_no_other_and_a_signal_all(
     root: pathlib.Path, status: int, ends: int, trained: str
@@ -95,8 +103,19 @@ def test_a_row_that_fails_stops_no_other_and_a_signal_all(
     asked = (root / ".venv/bin/asked").read_text()
     rows = re.findall(r"config=configs/table3.py:(\w+)", asked)
     assert rows == trained.split()
-    if status == 1:
+    if ends == 1:
         assert "error: not trained: A2;" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "script", ["multi30k.sh", "back_translation.sh", "gpu_multi30k.sh"]
+)
+def test_a_url_is_refused_where_a_path_is_needed(
+    root: pathlib.Path, script: str
+) -> None:
+    result = run_script(root / "launch" / script, root, "gs://bucket/run")
+    assert result.returncode == 2
+    assert "error: gs://bucket/run must be a path" in result.stderr
 
 
 def stub(root: pathlib.Path, name: str, *, script: str = "") -> None:

@@ -43,6 +43,26 @@ class Change:
         return f"config.{self.key} is {self.now!r}, was {self.was!r}"
 
 
+def refuse_other_config(workdir: pathlib.Path) -> None:
+    """Refuse a directory whose config.json is no run's: a start would replace it.
+
+    Raises:
+        ValueError: The message names the file.
+    """
+    path = workdir / "config.json"
+    if not path.exists() or (workdir / "starts.jsonl").exists():
+        return
+    try:
+        values = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, TypeError, ValueError):
+        values = {}
+    if not {"model", "data", "training"} <= values.keys():
+        raise ValueError(
+            f"{path} is not the record of a run, and training would replace it: move "
+            "it, or name another --workdir"
+        )
+
+
 def record_start(
     workdir: pathlib.Path,
     settings: config.Config,
