@@ -294,6 +294,27 @@ class TestSettings:
             factor = (128 * options[warmup]) ** -0.5 if name == "eole" else 1
             assert options[rate] * factor == pytest.approx(setting.peak_rate, rel=1e-3)
 
+    def test_eoles_search_gets_what_its_checkpoints_lack(self) -> None:
+        torch = pytest.importorskip("torch")
+        embedding = torch.arange(6.0).reshape(3, 2)
+        layer = "encoder.transformer_layers.0.self_attn.final_linear"
+        decoder = layer.replace("encoder", "decoder")
+        parameters = {
+            "src_emb.embeddings.weight": embedding,
+            f"{layer}.weight": torch.ones(4, 4),
+            f"{decoder}.weight": torch.ones(4, 4),
+            f"{decoder}.bias": torch.ones(4),
+        }
+        complete = eole_worker.add_missing(parameters)
+        assert complete.keys() - parameters.keys() == {
+            f"{layer}.bias",
+            *eole_worker.TIED,
+        }
+        assert not complete[f"{layer}.bias"].any()
+        assert complete[f"{decoder}.bias"].all()
+        for name in eole_worker.TIED:
+            assert torch.equal(complete[name], embedding)
+
     def test_ours_are_those_of_the_recipe(self) -> None:
         [setting] = SYSTEMS[VASWANI_JAX].settings.values()
         settings = vaswani_jax.load_config(MULTI30K.preset)
@@ -394,6 +415,23 @@ class TestEvaluator:
         evaluator, _ = make_evaluator(tmp_path, vocabulary, counts=(1,))
         evaluator.text.references["valid"] = ["a", "b", "c"]
         with pytest.raises(ValueError, match="wrote 2 lines of 3"):
+            evaluator.evaluate(self.CHECKPOINTS, minutes=1)
+
+    def test_outputs_of_unknown_subwords_are_an_error(
+        self, tmp_path: pathlib.Path, vocabulary: Vocabulary
+    ) -> None:
+        evaluator, _ = make_evaluator(tmp_path, vocabulary, counts=(1,))
+        write_outputs = evaluator.run
+
+        def run(job: dict, name: str) -> None:
+            write_outputs(job, name)
+            for model in job["models"]:
+                for search in model["searches"]:
+                    unknown = ["<unk> <unk> ein", "<unk>"]
+                    text.write_lines(pathlib.Path(search["output"]), unknown)
+
+        evaluator = dataclasses.replace(evaluator, run=run)
+        with pytest.raises(ValueError, match="a peer wrote little but <unk>"):
             evaluator.evaluate(self.CHECKPOINTS, minutes=1)
 
     def test_the_curve_averages_no_checkpoints(
@@ -670,7 +708,9 @@ class TestPage:
             page.write(path, task=MULTI30K, text=text, workdir=tmp_path / "1")
         assert kept.read_bytes() == content
         text.references = {split: REFERENCES[1:] for split in ("valid", "test")}
-        with pytest.raises(ValueError, match="has 60 outputs of valid, the text has 59"):
+        with pytest.raises(
+            ValueError, match="has 60 outputs of valid, the text has 59"
+        ):
             page.write(path, task=MULTI30K, text=text, workdir=tmp_path / "0")
 
     def test_no_trial_goes_into_the_docs(self, tmp_path: pathlib.Path) -> None:

@@ -37,9 +37,7 @@ def test_other_words_are_refused_with_the_number_of_the_tree():
     with pytest.raises(ValueError, match=r"tree 2: different words.*'b' and 'c'"):
         list(
             agreement.keep_agreed(
-                zip(
-                    same + parse("(S (NN b))"), same + parse("(S (NN c))"), strict=True
-                )
+                zip(same + parse("(S (NN b))"), same + parse("(S (NN c))"), strict=True)
             )
         )
 

@@ -88,7 +88,9 @@ def test_other_files_are_not_mixed_with_shards(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a#b").mkdir()
     with pytest.raises(ValueError, match="must have no #"):
         write(tmp_path / "a#b")
-    with pytest.raises(ValueError, match="is not UTF-8, and corpora.toml must name it"):
+    with pytest.raises(
+        ValueError, match=r"is not UTF-8, and corpora\.toml must name it"
+    ):
         write(tmp_path / os.fsdecode(b"donn\xe9es"))
 
 

@@ -71,7 +71,9 @@ def test_the_figures_show_the_best_run_that_can_be_read(
     assert shown.run.run.workdir == shown.heads.run.workdir == tmp_path / "whole"
     reasons = [f"{tmp_path}/damaged: no data", f"{tmp_path}/refuses: too long"]
     assert shown.failures == reasons
-    assert report._read_heads(read(tmp_path)[:2]) == report._HeadReading(None, None, reasons)
+    assert report._read_heads(read(tmp_path)[:2]) == report._HeadReading(
+        None, None, reasons
+    )
 
 
 def test_a_run_that_is_named_twice_counts_once(

@@ -90,8 +90,7 @@ def test_a_text_of_another_form_is_found(form: str) -> None:
 def test_segmented_chinese_has_another_form_than_raw_chinese() -> None:
     raw = [("a line", f"我喜欢第{n}个苹果，也喜欢梨。") for n in range(60)]
     segmented = [
-        ("a line", f"我 喜欢 第 {n} 个 苹果 ， 也 喜欢 梨 。")  # noqa: RUF001
-        for n in range(60)
+        ("a line", f"我 喜欢 第 {n} 个 苹果 ， 也 喜欢 梨 。") for n in range(60)
     ]
     data = dataclasses.replace(DATA, text_form="detokenized")
     assert characters.find_form(forms(raw), data=data) == []

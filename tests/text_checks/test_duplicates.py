@@ -59,7 +59,9 @@ def test_untranslated_pairs_are_found_but_where_text_is_copied() -> None:
 
 def test_untranslated_pairs_are_found_in_languages_without_spaces() -> None:
     pairs = texts.sentences(90)
-    copies = [(line, line) for line in (f"我今天去北京明天回上海{n}" for n in range(10))]
+    copies = [
+        (line, line) for line in (f"我今天去北京明天回上海{n}" for n in range(10))
+    ]
     assert kinds([*pairs, *copies]) == [("equal_sides", "minor")]
     names = [(line, line) for line in (f"北京{n}" for n in range(10))]
     assert kinds([*pairs, *names]) == []

@@ -176,7 +176,9 @@ def _refuse_empty_names() -> None:
         is_path = isinstance(flag.parser, path_flags.PATH_PARSERS)
         if not (is_path and flag.present):
             continue
-        if flag.value in ("", []) or (isinstance(flag.value, list) and "" in flag.value):
+        if flag.value in ("", []) or (
+            isinstance(flag.value, list) and "" in flag.value
+        ):
             if name == "workdir":
                 raise ValueError("--workdir is empty: name the directory of a run")
             raise ValueError(f"--{name}= names no file: name one, or leave it out")

@@ -114,8 +114,6 @@ def _with_position_table(settings: config.Config) -> config.Config:
     search, model = settings.search, settings.model
     if model.positional_encoding == "learned":
         return settings
-    longest = max(
-        search.min_tokens, search.max_source_tokens + search.max_extra_tokens
-    )
+    longest = max(search.min_tokens, search.max_source_tokens + search.max_extra_tokens)
     model = dataclasses.replace(model, max_positions=max(model.max_positions, longest))
     return dataclasses.replace(settings, model=model)

@@ -101,7 +101,9 @@ def load(
         is_source = embedding == "source_embedding"
         has_target_list = tokenizer.get("separate_vocabs") and not is_source
         spellings = read_spellings(
-            directory, rows, name="target_vocab.json" if has_target_list else "vocab.json"
+            directory,
+            rows,
+            name="target_vocab.json" if has_target_list else "vocab.json",
         )
         order = (
             _order_source_ids(spellings)

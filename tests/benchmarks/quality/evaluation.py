@@ -22,6 +22,7 @@ from vaswani_jax.evaluation import metrics
 # Few, because a search on the validation set takes the slowest peer minutes.
 PENALTIES = (0.0, 1.0, 2.0)
 BATCH_SENTENCES = 32
+UNKNOWN = "<unk>"  # of all systems
 CURVE_POINTS = 16
 LOG_EVERY = 25
 # Added to the longest reference of both sets, so no output is cut.
@@ -229,6 +230,12 @@ class Evaluator:
             raise ValueError(
                 f"{self.system.title} wrote {len(outputs)} lines of {len(references)}: "
                 f"{self.directory / name}.subwords"
+            )
+        num_unknown = sum(line.split().count(UNKNOWN) for line in lines)
+        if 2 * num_unknown > sum(len(line.split()) for line in lines):
+            raise ValueError(
+                f"{self.system.title} wrote little but {UNKNOWN}: its search has other "
+                f"parameters than its training; see {self.directory / name}.subwords"
             )
         text.write_lines(self.directory / f"{name}.txt", outputs)
         metric = metrics.find_metrics(references, data=self.text.data)[0]

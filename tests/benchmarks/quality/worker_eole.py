@@ -44,6 +44,8 @@ MULTI30K = {
     "learning_rate": 0.005 * (128 * 2000) ** 0.5,
     "warmup_steps": 2000,
 }
+# EOLE leaves tied matrices out of its files.
+TIED = {"tgt_emb.embeddings.weight", "generator.weight"}
 SETTINGS = {"published": PUBLISHED, "multi30k": MULTI30K, "recipe": RECIPE}
 
 
@@ -147,13 +149,43 @@ def average(paths: list[str], target: pathlib.Path) -> str:
     return str(target)
 
 
+def make_searchable(path: str, target: pathlib.Path) -> str:
+    """Write a model with all parameters that EOLE's search reads; return its path.
+
+    Its checkpoints lack the tied matrices, and its encoder trains without the bias of
+    an attention's last product. The search leaves what is missing as the memory
+    happens to be, and writes nothing but unknown subwords.
+    """
+    from safetensors.torch import load_file, save_file
+
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(path, target, ignore=shutil.ignore_patterns("optimizer.pt"))
+    file = target / "model.00.safetensors"
+    save_file(add_missing(load_file(file)), file)
+    return str(target)
+
+
+def add_missing(parameters: dict) -> dict:
+    """Return parameters with those that EOLE leaves out of its files."""
+    parameters = dict(parameters)
+    for name in TIED:
+        parameters[name] = parameters["src_emb.embeddings.weight"].clone()
+    for name, weight in list(parameters.items()):
+        bias = name.removesuffix("weight") + "bias"
+        if name.endswith("self_attn.final_linear.weight") and bias not in parameters:
+            parameters[bias] = weight.new_zeros(len(weight))
+    return parameters
+
+
 def translate(job: dict) -> None:
     """Translate and measure losses with means of checkpoints."""
+    output = pathlib.Path(job["output"])
     for model in job["models"]:
-        path = average(model["checkpoints"], pathlib.Path(job["output"], "averaged"))
+        path = average(model["checkpoints"], output / "averaged")
+        searched = make_searchable(path, output / "searched")
         for search in model["searches"]:
             options = {
-                "model_path": path,
+                "model_path": searched,
                 "src": search["source"],
                 "output": search["output"],
                 "beam_size": search["beam"],
@@ -204,9 +236,7 @@ def measure_loss(path: str, files: dict, job: dict) -> dict:
     )
     values = load_file(pathlib.Path(path, "model.00.safetensors"))
     missing, unexpected = model.load_state_dict(values, strict=False)
-    # EOLE leaves tied matrices out of its files.
-    tied = {"tgt_emb.embeddings.weight", "generator.weight"}
-    if unexpected or any(not name.endswith(".pe") for name in {*missing} - tied):
+    if unexpected or any(not name.endswith(".pe") for name in {*missing} - TIED):
         raise ValueError(f"missing {missing}, unexpected {unexpected}")
     model.eval()
     ids = {
