@@ -68,8 +68,8 @@ WITHOUT_PICTURES = "vaswani_jax.main"
 def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
     """Return whether `run` can run a command: `python -m`, in the first environment.
 
-    The first time, in whichever worker, each program is started by an interpreter of
-    its own: it must not need an import of another.
+    The first time, in whichever worker, each program of the package is started by an
+    interpreter of its own: it must not need an import of another.
     """
     if tuple(command[:2]) != (sys.executable, "-m"):
         return False
@@ -78,9 +78,12 @@ def fits(command: Sequence[str], environment: dict[str, str]) -> bool:
     }
     if not _environment:
         _environment.update(early)
+    program = _program(command)
+    if not program.startswith("vaswani_jax"):
+        return early == _environment
     # The workers share this directory.
     compiled = pathlib.Path(environment["JAX_COMPILATION_CACHE_DIR"])
-    mark = compiled.with_name(f"started {_program(command)}")
+    mark = compiled.with_name(f"started {program}")
     was_started = mark.exists()
     mark.touch()
     return was_started and early == _environment
