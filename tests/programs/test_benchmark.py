@@ -9,10 +9,11 @@ import sys
 import pytest
 
 import vaswani_jax
-from tests.programs import runs
+from tests.programs import command_lines, runs
 from vaswani_jax.core import types
 from vaswani_jax.model import transformer
 
+CONFIG = f"--config={runs.ROOT / 'configs' / 'copy_task.py'}"
 SMALL = [
     "--config.model.num_layers=1",
     "--config.model.d_model=16",
@@ -25,8 +26,7 @@ SMALL = [
 
 def benchmark(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "vaswani_jax.benchmark"]
-    config = f"--config={runs.ROOT / 'configs' / 'copy_task.py'}"
-    return runs.run(*command, config, *SMALL, *arguments, devices=None)
+    return runs.run(*command, CONFIG, *SMALL, *arguments, devices=None)
 
 
 def test_random_work_is_timed_on_the_devices_asked_for() -> None:
@@ -108,58 +108,64 @@ def test_searches_are_timed_by_batch_size() -> None:
         assert speed["first_batch_seconds"] > 0
 
 
-CUDNN = [
-    "--config.model.attention=cudnn",
-    "--config.model.dtype=bfloat16",
-    "--config.model.d_k=8",
-    "--config.model.d_v=8",
-]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (["train"], "--workdir and --shape are missing: give one of them"),
-        (
-            ["train", "--shape=2x8x1025", "--config.model.positional_encoding=learned"],
-            "--shape=2x8x1025 is longer than config.model.max_positions",
-        ),
-        *(
-            (
-                ["decode", flag, "--config.model.positional_encoding=learned"],
-                f"{flag} is longer than config.model.max_positions (1024)",
-            )
-            for flag in ("--source_tokens=1025", "--output_tokens=1025")
-        ),
-        (["train", "--steps=0"], "error: --steps must be a positive integer, got '0'"),
-        (
-            ["train", "--shape=2x4x4", *CUDNN],
-            "config.model.attention=cudnn needs a GPU; JAX sees",
-        ),
-        (["decode", *CUDNN], "attention=cudnn needs an even --source_tokens, got 25"),
-        (["train", "--shape=999999999999x9x9"], "Unable to allocate"),
-        (
-            ["train", "--shape=99999x99x99", "--vocab_size=400000"],
-            "bytes. A smaller batch needs less: ",
-        ),
-        (["train", "--shape=3x4"], "--shape must be ROWSxSOURCExTARGET, got '3x4'"),
-        (["fly", "--shape=3x4x5"], "--task must be one of train, decode, got 'fly'"),
-        (
-            ["demo"],
-            "error: --task must be one of train, decode, got 'demo'; usage: ",
-        ),
-        (["decode", "--batches=1,x"], "--batches must be positive numbers, got 'x'"),
-        (["decode", "--batches="], "--batches must be positive numbers, got ''"),
-        (
-            ["train", "--batches=4", "--shape=3x4x5"],
-            "--batches is a flag of decode,",
-        ),
-        (["decode", "--shape=3x4x5"], "--shape is a flag of train, not of decode"),
-        (["train", "more", "--shape=3x4x5"], "unexpected argument more"),
-    ],
+LEARNED = "--config.model.positional_encoding=learned"
+CUDNN = (
+    "--config.model.attention=cudnn --config.model.dtype=bfloat16 "
+    "--config.model.d_k=8 --config.model.d_v=8"
 )
-def test_wrong_flags_are_named(arguments: list[str], error: str) -> None:
-    result = benchmark(*arguments)
+REFUSED = {
+    "train": "--workdir and --shape are missing: give one of them",
+    f"train --shape=2x8x1025 {LEARNED}": (
+        "--shape=2x8x1025 is longer than config.model.max_positions"
+    ),
+    **{
+        f"decode {flag} {LEARNED}": (
+            f"{flag} is longer than config.model.max_positions (1024)"
+        )
+        for flag in ("--source_tokens=1025", "--output_tokens=1025")
+    },
+    "train --steps=0": "error: --steps must be a positive integer, got '0'",
+    f"train --shape=2x4x4 {CUDNN}": (
+        "config.model.attention=cudnn needs a GPU; JAX sees"
+    ),
+    f"decode {CUDNN}": "attention=cudnn needs an even --source_tokens, got 25",
+    "train --shape=999999999999x9x9": "Unable to allocate",
+    "train --shape=3x4": "--shape must be ROWSxSOURCExTARGET, got '3x4'",
+    "fly --shape=3x4x5": "--task must be one of train, decode, got 'fly'",
+    "demo": "error: --task must be one of train, decode, got 'demo'; usage: ",
+    "decode --batches=1,x": "--batches must be positive numbers, got 'x'",
+    "decode --batches=": "--batches must be positive numbers, got ''",
+    "train --batches=4 --shape=3x4x5": "--batches is a flag of decode,",
+    "decode --shape=3x4x5": "--shape is a flag of train, not of decode",
+    "train more --shape=3x4x5": "unexpected argument more",
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    directory = tmp_path_factory.mktemp("lines")
+    lines = [([CONFIG, *SMALL, *line.split()], directory) for line in REFUSED]
+    return dict(zip(REFUSED, command_lines.run("benchmark", lines), strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_wrong_flags_are_named(
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], line: str
+) -> None:
+    assert REFUSED[line] in messages_of(refusals[line])
+
+
+def test_a_batch_that_needs_too_much_memory_is_refused() -> None:
+    result = benchmark("train", "--shape=99999x99x99", "--vocab_size=400000")
+    assert "bytes. A smaller batch needs less: " in messages_of(result)
+
+
+def messages_of(result: subprocess.CompletedProcess[bytes]) -> str:
+    """Return all that a command wrote that has failed without a traceback."""
     assert result.returncode != 0
     messages = (result.stderr + result.stdout).decode()
-    assert error in messages and "Traceback" not in messages
+    assert "Traceback" not in messages
+    return messages

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests import ugly_text
-from tests.programs import runs
+from tests.programs import command_lines, runs
 from vaswani_jax.inference import line_io
 
 LINES = "a b c\n\nd e\nf g a b\n"
@@ -278,36 +278,44 @@ def test_output_that_nobody_reads_ends_quietly(trained: pathlib.Path) -> None:
     assert "Traceback" not in messages and "Exception" not in messages, messages
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--num_hypotheses=3"], "--num_hypotheses=3 is more than config.search"),
-        (
-            ["--score", "--target=/t", "--num_hypotheses=2"],
-            "--score takes --target, --format and the models alone: leave out --num_",
-        ),
-        (["--target=/t"], "--target=/t needs --score"),
-        (
-            ["--input=/tmp/same", "--output=/tmp/same"],
-            "--output: /tmp/same is an",
-        ),
-        (["--score"], "--score needs --target=FILE"),
-        (["--config.search.top_k=3"], "config.search.top_k=3 needs config.search.sam"),
-        (["--prefix=/nowhere/p"], "--prefix: no file /nowhere/p"),
-        (["--glossary=/nowhere/g"], "--glossary: no file /nowhere/g"),
-        (["--score", "--target=/t", "--glossary=/g"], "leave out --glossary"),
-        (["--glossary="], "--glossary= names no file: name one, or leave it out"),
-        (["--ensemble="], "--ensemble= names no file: name one, or leave it out"),
-        (["--rerank_with=a,"], "--rerank_with= names no file: name one, or leave it"),
-        (["--output=/nowhere/o"], "--output: there is no directory /nowhere"),
-        (["--aligning_layer=2", "--alignments=/tmp/a"], "must be from 1 to 1"),
-        (["--ensemble=/nowhere/run"], "/nowhere/run"),
-    ],
-)
+REFUSED = {
+    "--num_hypotheses=3": "--num_hypotheses=3 is more than config.search",
+    "--score --target=/t --num_hypotheses=2": (
+        "--score takes --target, --format and the models alone: leave out --num_"
+    ),
+    "--target=/t": "--target=/t needs --score",
+    "--input=/tmp/same --output=/tmp/same": "--output: /tmp/same is an",
+    "--score": "--score needs --target=FILE",
+    "--config.search.top_k=3": "config.search.top_k=3 needs config.search.sam",
+    "--prefix=/nowhere/p": "--prefix: no file /nowhere/p",
+    "--glossary=/nowhere/g": "--glossary: no file /nowhere/g",
+    "--score --target=/t --glossary=/g": "leave out --glossary",
+    "--glossary=": "--glossary= names no file: name one, or leave it out",
+    "--ensemble=": "--ensemble= names no file: name one, or leave it out",
+    "--rerank_with=a,": "--rerank_with= names no file: name one, or leave it out",
+    "--output=/nowhere/o": "--output: there is no directory /nowhere",
+    "--aligning_layer=2 --alignments=/tmp/a": "must be from 1 to 1",
+    "--ensemble=/nowhere/run": "/nowhere/run",
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    trained: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    directory = tmp_path_factory.mktemp("lines")
+    _, _, _, *flags = runs.command("decode", trained)
+    lines = [([*flags, *line.split()], directory) for line in REFUSED]
+    results = command_lines.run("translate", lines, devices=8)
+    return dict(zip(REFUSED, results, strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
 def test_what_cannot_be_meant_is_refused(
-    trained: pathlib.Path, flags: list[str], message: str
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], line: str
 ) -> None:
-    assert message in runs.error_of(runs.vaswani("decode", trained, *flags))
+    assert REFUSED[line] in runs.error_of(refusals[line])
 
 
 def test_files_of_other_lengths_are_refused_before_work(

@@ -4,6 +4,7 @@ import base64
 import json
 import pathlib
 import re
+import subprocess
 import sys
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import vaswani_jax
-from tests.programs import runs
+from tests.programs import command_lines, runs
 from vaswani_jax.pages import contents
 
 LINES = "a b c\n\nd e f g\n"
@@ -151,25 +152,57 @@ REFUSED = {
 }
 
 
+@pytest.fixture(scope="module")
+def paths(
+    trained: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, pathlib.Path]:
+    """Return the paths that words of REFUSED stand for."""
+    directory = tmp_path_factory.mktemp("texts")
+    (directory / "file").write_text(LINES)
+    (directory / "long").write_text("a\n" * 51)
+    return {"RUN": trained, "FILE": directory / "file", "LONG": directory / "long"}
+
+
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """Return the empty directory of each line, in which it runs."""
+    return {line: tmp_path_factory.mktemp("line") for line in REFUSED}
+
+
+def in_place(text: str, paths: dict[str, pathlib.Path]) -> str:
+    """Return a text of REFUSED with the paths that it stands for."""
+    for name, path in paths.items():
+        text = text.replace(name, str(path))
+    return text
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    paths: dict[str, pathlib.Path], directories: dict[str, pathlib.Path]
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = []
+    for line, directory in directories.items():
+        words = in_place(line, {**paths, "EMPTY": directory}).split()
+        if "--output" not in line:
+            words.append(f"--output={directory / 'page.html'}")
+        lines.append((words, directory))
+    return dict(zip(directories, command_lines.run("page", lines), strict=True))
+
+
 @pytest.mark.parametrize("line", REFUSED)
 def test_a_mistake_is_refused_in_one_line(
-    trained: pathlib.Path, tmp_path: pathlib.Path, line: str
+    paths: dict[str, pathlib.Path],
+    directories: dict[str, pathlib.Path],
+    refusals: dict[str, subprocess.CompletedProcess[bytes]],
+    line: str,
 ) -> None:
-    (tmp_path / "file").write_text(LINES)
-    (tmp_path / "long").write_text("a\n" * 51)
-    (tmp_path / "empty").mkdir()
-
-    def in_place(text: str) -> str:
-        for name in ("file", "long", "empty"):
-            text = text.replace(name.upper(), str(tmp_path / name))
-        return text.replace("RUN", str(trained))
-
-    words = in_place(line).split()
-    if "--output" not in line:
-        words.append(f"--output={tmp_path / 'empty' / 'page.html'}")
-    error = page(*words)[-1]
-    assert error.startswith("error: ") and in_place(REFUSED[line]) in error
-    assert not list((tmp_path / "empty").iterdir())
+    directory, completed = directories[line], refusals[line]
+    assert completed.returncode == 1 and completed.stdout == b""
+    error = completed.stderr.decode().splitlines()[-1]
+    reason = in_place(REFUSED[line], {**paths, "EMPTY": directory})
+    assert error.startswith("error: ") and reason in error
+    assert not list(directory.iterdir())
 
 
 def test_an_input_is_never_overwritten(

@@ -3,13 +3,14 @@
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
 
 import vaswani_jax
 from tests.plots import figures
-from tests.programs import runs
+from tests.programs import command_lines, runs
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
 
@@ -157,16 +158,41 @@ def test_a_missing_argument_is_refused_before_anything_is_logged() -> None:
     assert line == "error: --workdir is empty: name the directory of a run"
 
 
+def in_place(text: str, *, run: pathlib.Path, empty: pathlib.Path) -> str:
+    """Return a text of REFUSED with the paths that it stands for."""
+    return text.replace("RUN", str(run)).replace("EMPTY", str(empty))
+
+
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """Return the empty directory of each line, in which it runs."""
+    return {line: tmp_path_factory.mktemp("line") for line in REFUSED}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    trained: pathlib.Path, directories: dict[str, pathlib.Path]
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = []
+    for line, directory in directories.items():
+        words = in_place(line, run=trained, empty=directory).split()
+        if "--output" not in line:
+            words.append(f"--output={directory / 'picture.png'}")
+        lines.append((words, directory))
+    return dict(zip(directories, command_lines.run("plot", lines), strict=True))
+
+
 @pytest.mark.parametrize("line", REFUSED)
 def test_a_mistake_is_refused_in_one_line(
-    trained: pathlib.Path, tmp_path: pathlib.Path, line: str
+    trained: pathlib.Path,
+    directories: dict[str, pathlib.Path],
+    refusals: dict[str, subprocess.CompletedProcess[bytes]],
+    line: str,
 ) -> None:
-    def in_place(text: str) -> str:
-        return text.replace("RUN", str(trained)).replace("EMPTY", str(tmp_path))
-
-    words = in_place(line).split()
-    if "--output" not in line:
-        words.append(f"--output={tmp_path / 'picture.png'}")
-    error = plot(*words)
-    assert error.startswith("error: ") and in_place(REFUSED[line]) in error
-    assert not list(tmp_path.iterdir())
+    directory, completed = directories[line], refusals[line]
+    assert completed.returncode == 1 and completed.stdout == b""
+    error = completed.stderr.decode().splitlines()[-1]
+    reason = in_place(REFUSED[line], run=trained, empty=directory)
+    assert error.startswith("error: ") and reason in error
+    assert not list(directory.iterdir())
