@@ -19,8 +19,8 @@ from vaswani_jax.checkpoints import store
 
 SETTINGS = {
     "training.num_steps": 60,
-    "training.checkpoint_every_steps": 5,
-    "training.evaluate_every_steps": 15,
+    "training.checkpoint_every_steps": 10,
+    "training.evaluate_every_steps": 30,
     "training.log_every_steps": 1,
     "model.dropout_rate": 0.2,
 }
