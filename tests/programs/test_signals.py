@@ -1,44 +1,37 @@
 """Runs that are told to stop, or started twice: the same command resumes it."""
 
 import ctypes
+import functools
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 import sys
-
-import pytest
 
 from tests.programs import long_runs, runs
 from vaswani_jax.checkpoints import store
 
 
-# SIGHUP comes from a terminal, below.
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
-)
-def test_a_signal_saves_and_the_same_command_goes_on(
-    tmp_path: pathlib.Path,
-    uninterrupted_end: long_runs.Ended,
-    number: signal.Signals,
-    status: int,
-) -> None:
-    workdir = tmp_path / "run"
+def stop_with_signal(
+    workdir: pathlib.Path, step: int, *, number: signal.Signals, status: int
+) -> str:
+    """Tell a run to save and exit, after a step; return its messages."""
     with long_runs.running(workdir) as process:
-        long_runs.wait_for_step(workdir, 7)
+        long_runs.wait_for_step(workdir, step)
         process.send_signal(number)
         _, messages = process.communicate(timeout=300)
     assert process.returncode == status, messages.decode()
     saved = store.steps(workdir / "checkpoints")
+    assert step <= saved[-1] < 60
     last = messages.decode().splitlines()[-1]
     assert last == (
         f"stopped by {number.name} at step {saved[-1]:,}, which is saved; the same "
         "command resumes it"
     )
     assert "Traceback" not in messages.decode()
-    assert f"resumed at step {saved[-1]}" in long_runs.finish(workdir)
-    long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)
+    return messages.decode()
 
 
 def tell_main_thread(
@@ -49,12 +42,10 @@ def tell_main_thread(
         assert ctypes.CDLL(None).tgkill(process.pid, process.pid, number) == 0
 
 
-def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
-    tmp_path: pathlib.Path, uninterrupted_end: long_runs.Ended
-) -> None:
-    workdir = tmp_path / "run"
+def stop_while_saving(workdir: pathlib.Path, step: int) -> str:
+    """Interrupt a run at once, after a step, while it saves; return its messages."""
     with long_runs.running(workdir) as process:
-        long_runs.wait_for_step(workdir, 12)
+        long_runs.wait_for_step(workdir, step)
         # It finds both when it goes on, before it can save.
         process.send_signal(signal.SIGSTOP)
         tell_main_thread(process, signal.SIGHUP, signal.SIGINT)
@@ -63,46 +54,45 @@ def test_ctrl_c_while_saving_exits_at_once_and_harms_nothing(
     assert process.returncode == 128 + signal.SIGINT
     assert "SIGHUP: saving; Ctrl-C exits without saving" in messages.decode()
     assert "which is saved" not in messages.decode()
-    long_runs.finish(workdir)
-    long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)
+    return messages.decode()
 
 
-# Two signals in one garbage collection, where Python ignores what handlers raise. In
-# another thread they would wait, and be one, for the main thread.
-INTERRUPTED_TWICE = """
-import gc, os, pathlib, signal, sys, threading
-from vaswani_jax import main
-
-metrics = pathlib.Path(sys.argv[1], "metrics.jsonl")
-numbers = [signal.SIGINT, signal.SIGINT]
-
-
-def callback(phase, info):
-    if threading.current_thread() is not threading.main_thread():
-        return
-    if numbers and metrics.exists() and '"step": 7,' in metrics.read_text():
-        while numbers:
-            os.kill(os.getpid(), numbers.pop())
-
-
-gc.callbacks.append(callback)
-main.PROGRAM.run(["main", *sys.argv[2:]])
-"""
-
-
-def test_a_second_ctrl_c_in_garbage_collection_exits_in_one_line(
-    tmp_path: pathlib.Path, uninterrupted_end: long_runs.Ended
-) -> None:
-    workdir = tmp_path / "run"
-    python, _, _, *flags = runs.command("main", workdir)
-    flags += [f"--workdir={workdir}", *long_runs.FLAGS]
-    result = runs.run(python, "-c", INTERRUPTED_TWICE, str(workdir), *flags)
-    assert result.returncode == 128 + signal.SIGINT, result.stderr.decode()
+def stop_in_garbage_collection(workdir: pathlib.Path, step: int) -> str:
+    """Interrupt a run twice in one collection, after a step; return its messages."""
+    python, _, _, *flags = [*runs.command("main", workdir), *long_runs.FLAGS]
+    program = "tests.programs.interrupted_twice"
+    result = runs.run(python, "-m", program, str(workdir), str(step), *flags)
     messages = result.stderr.decode()
+    assert result.returncode == 128 + signal.SIGINT, messages
     assert "SIGINT: saving; a second Ctrl-C exits without saving" in messages
     assert messages.endswith("\nerror: interrupted\n")
     assert "ignored" not in messages and "Traceback" not in messages
-    long_runs.finish(workdir)
+    return messages
+
+
+def last_step(workdir: pathlib.Path) -> int:
+    """Return the last step that a run has recorded, saved or not."""
+    path = workdir / "metrics.jsonl"
+    text = path.read_text() if path.exists() else ""
+    return max(map(int, re.findall(r'"step": (\d+),', text)), default=0)
+
+
+def test_a_run_that_is_stopped_four_times_ends_as_if_it_never_was(
+    tmp_path: pathlib.Path, uninterrupted_end: long_runs.Ended
+) -> None:
+    workdir = tmp_path / "run"
+    saved = 0
+    # SIGHUP comes from a terminal, below.
+    for stop in (
+        functools.partial(stop_with_signal, number=signal.SIGTERM, status=143),
+        stop_in_garbage_collection,
+        functools.partial(stop_with_signal, number=signal.SIGINT, status=130),
+        stop_while_saving,
+    ):
+        messages = stop(workdir, last_step(workdir) + 5)
+        assert not saved or f"resumed at step {saved}" in messages
+        saved = store.steps(workdir / "checkpoints")[-1]
+    assert f"resumed at step {saved}" in long_runs.finish(workdir)
     long_runs.assert_same(long_runs.ended(workdir), uninterrupted_end)
 
 
