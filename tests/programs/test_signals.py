@@ -8,7 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 
 from tests.programs import long_runs, runs
 from vaswani_jax.checkpoints import store
@@ -131,21 +130,12 @@ def saved_at(workdir: pathlib.Path) -> int:
 NEVER = "--config.training.checkpoint_every_steps=60"
 
 
-# As a shell starts a program: in a session whose terminal is its standard input.
-IN_ITS_TERMINAL = """
-import fcntl, os, sys, termios
-os.setsid()
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
 def test_a_terminal_that_closes_costs_nothing(tmp_path: pathlib.Path) -> None:
     terminal, program_end = pty.openpty()
     workdir = tmp_path / "run"
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), program_end)
-    train = [*runs.command("main", workdir), *long_runs.FLAGS, NEVER]
-    command = [sys.executable, "-c", IN_ITS_TERMINAL, *train]
+    python, _, *train = [*runs.command("main", workdir), *long_runs.FLAGS, NEVER]
+    command = [python, "-m", "tests.programs.in_its_terminal", *train]
     with runs.running(command, **streams) as process:
         os.close(program_end)
         long_runs.wait_for_step(workdir, 7, terminal=terminal)
