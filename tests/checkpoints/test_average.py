@@ -2,6 +2,7 @@
 
 import logging
 import pathlib
+import shutil
 import threading
 
 import pytest
@@ -11,12 +12,19 @@ from vaswani_jax.checkpoints import average, select, store
 from vaswani_jax.core import files
 
 
-@pytest.fixture
-def workdir(tmp_path: pathlib.Path) -> pathlib.Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir with checkpoints, and an average of value 2.5 of two of them."""
-    trees.save(tmp_path / "checkpoints", trees.VALUES)
-    save_average(tmp_path, [8, 128])
-    return tmp_path
+    workdir = tmp_path_factory.mktemp("run")
+    trees.save(workdir / "checkpoints", trees.VALUES)
+    save_average(workdir, [8, 128])
+    return workdir
+
+
+@pytest.fixture
+def workdir(original: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A copy of it, for one test."""
+    return pathlib.Path(shutil.copytree(original, tmp_path, dirs_exist_ok=True))
 
 
 def save_average(workdir: pathlib.Path, steps: list[int]) -> pathlib.Path:

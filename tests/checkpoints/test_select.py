@@ -1,12 +1,34 @@
 """A name means one checkpoint, or is refused."""
 
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
 
 from tests.checkpoints import trees
 from vaswani_jax.checkpoints import average, select, store
+
+
+@pytest.fixture(scope="module")
+def unfinished_run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A workdir with checkpoints alone, which no test changes."""
+    workdir = tmp_path_factory.mktemp("unfinished")
+    trees.save(workdir / "checkpoints", trees.VALUES)
+    return workdir
+
+
+@pytest.fixture(scope="module")
+def finished_run(
+    unfinished_run: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    """A workdir with a checkpoint of each name, which no test changes."""
+    workdir = tmp_path_factory.mktemp("finished")
+    shutil.copytree(unfinished_run, workdir, dirs_exist_ok=True)
+    trees.save(workdir / "best", trees.BEST)
+    mean = average.average_params(workdir / "checkpoints", [8, 128])
+    average.save_average(workdir, mean)
+    return workdir
 
 
 @pytest.mark.parametrize(
@@ -24,17 +46,13 @@ from vaswani_jax.checkpoints import average, select, store
     ],
 )
 def test_a_name_means_a_checkpoint_or_the_mean_of_the_last(
-    tmp_path: pathlib.Path,
+    finished_run: pathlib.Path,
     name: str,
     step: int,
     value: float,
     averaged: list[int] | None,
 ) -> None:
-    trees.save(tmp_path / "checkpoints", trees.VALUES)
-    trees.save(tmp_path / "best", trees.BEST)
-    mean = average.average_params(tmp_path / "checkpoints", [8, 128])
-    average.save_average(tmp_path, mean)
-    selected = select.select(tmp_path, name)
+    selected = select.select(finished_run, name)
     assert selected.step == step
     np.testing.assert_allclose(trees.value_of(selected), value, rtol=1e-7)
     assert selected.record.get("averaged") == averaged
@@ -65,11 +83,10 @@ def test_a_folder_without_a_checkpoint_is_refused(
     ],
 )
 def test_wrong_names_are_refused(
-    tmp_path: pathlib.Path, name: str, message: str
+    unfinished_run: pathlib.Path, name: str, message: str
 ) -> None:
-    trees.save(tmp_path / "checkpoints", trees.VALUES)
     with pytest.raises(store.CheckpointError, match=message):
-        select.select(tmp_path, name)
+        select.select(unfinished_run, name)
 
 
 def test_the_copy_of_a_run_that_trains_elsewhere_has_no_other_folder(
@@ -104,17 +121,21 @@ def test_what_no_run_can_start_from_is_refused_with_what_it_can(
         select.starting_point(pathlib.Path(folder), checkpoint)
 
 
-def test_a_run_can_resume_from_its_first_checkpoint(tmp_path: pathlib.Path) -> None:
+def test_a_run_can_resume_from_its_first_checkpoint(
+    unfinished_run: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     trees.save(tmp_path / "best", trees.BEST)
     assert select.recorded_vocabulary(tmp_path) == "abc"
     assert not select.has_checkpoints(tmp_path)
-    trees.save(tmp_path / "checkpoints", trees.VALUES)
+    shutil.copytree(unfinished_run, tmp_path, dirs_exist_ok=True)
     assert select.has_checkpoints(tmp_path)
 
 
-def test_a_workdir_may_lie_in_a_directory_of_any_name(tmp_path: pathlib.Path) -> None:
+def test_a_workdir_may_lie_in_a_directory_of_any_name(
+    unfinished_run: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     workdir = tmp_path / "checkpoints" / "run1"
-    trees.save(workdir / "checkpoints", trees.VALUES)
+    shutil.copytree(unfinished_run, workdir)
     (workdir / "config.json").write_text('{"data": {"directory": ""}}')
     for name in (str(workdir), f"{workdir}/checkpoints/1024"):
         folder, checkpoint = select.split_name(name)
@@ -123,8 +144,10 @@ def test_a_workdir_may_lie_in_a_directory_of_any_name(tmp_path: pathlib.Path) ->
         assert start.data_directory == ""
 
 
-def test_an_empty_folder_is_no_checkpoint_to_start_from(tmp_path: pathlib.Path) -> None:
-    trees.save(tmp_path / "checkpoints", trees.VALUES)
+def test_an_empty_folder_is_no_checkpoint_to_start_from(
+    unfinished_run: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    shutil.copytree(unfinished_run, tmp_path, dirs_exist_ok=True)
     (tmp_path / "config.json").write_text('{"data": {"directory": ""}}')
     (tmp_path / "best").mkdir()
     assert select.starting_point(tmp_path, "").checkpoint.step == 1024

@@ -21,9 +21,22 @@ THREE = {1: 1.0, 2: 2.0, 3: 3.0}
 BOTH = ["params", "optimizer"]
 
 
-def test_restored_checkpoint_equals_what_was_saved(tmp_path: pathlib.Path) -> None:
-    trees.save(tmp_path, THREE)
-    checkpoint = store.restore(tmp_path, 2, names=["params"])
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Checkpoints of three steps, which no test changes."""
+    directory = tmp_path_factory.mktemp("three")
+    trees.save(directory, THREE)
+    return directory
+
+
+@pytest.fixture
+def directory(original: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A copy of them, for one test."""
+    return pathlib.Path(shutil.copytree(original, tmp_path, dirs_exist_ok=True))
+
+
+def test_restored_checkpoint_equals_what_was_saved(directory: pathlib.Path) -> None:
+    checkpoint = store.restore(directory, 2, names=["params"])
     jax.tree.map(
         np.testing.assert_array_equal, checkpoint.items["params"], trees.params(2.0)
     )
@@ -48,17 +61,16 @@ def test_only_the_newest_are_kept(tmp_path: pathlib.Path) -> None:
     [([], [3, 4]), ([3], [2, 4]), ([4], [2, 3, 4]), ([2, 4], [1, 3, 4])],
 )
 def test_a_checkpoint_of_a_signal_is_kept_beside_the_others_while_it_is_the_newest(
-    tmp_path: pathlib.Path, preemption_steps: list[int], kept_steps: list[int]
+    directory: pathlib.Path, preemption_steps: list[int], kept_steps: list[int]
 ) -> None:
-    trees.save(tmp_path, THREE | {4: 4.0})
-    store.prune(tmp_path, keep=2, preemption_steps=preemption_steps)
-    assert store.steps(tmp_path) == kept_steps
+    trees.save(directory, {4: 4.0})
+    store.prune(directory, keep=2, preemption_steps=preemption_steps)
+    assert store.steps(directory) == kept_steps
 
 
-def test_saving_a_step_again_leaves_the_first(tmp_path: pathlib.Path) -> None:
-    trees.save(tmp_path, THREE)
-    trees.save(tmp_path, {3: 9.0}, vocabulary="xyz")
-    assert store.restore(tmp_path, 3, names=[]).record["vocabulary"] == "abc"
+def test_saving_a_step_again_leaves_the_first(directory: pathlib.Path) -> None:
+    trees.save(directory, {3: 9.0}, vocabulary="xyz")
+    assert store.restore(directory, 3, names=[]).record["vocabulary"] == "abc"
 
 
 def remove(directory: pathlib.Path) -> None:
@@ -68,22 +80,20 @@ def remove(directory: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("damage", [damages.truncate, damages.flip, remove])
 def test_damaged_checkpoint_is_refused_by_name(
-    tmp_path: pathlib.Path, damage: Callable[[pathlib.Path], None]
+    directory: pathlib.Path, damage: Callable[[pathlib.Path], None]
 ) -> None:
-    trees.save(tmp_path, THREE)
-    assert damages.data_files(tmp_path / "3"), "Orbax keeps the arrays elsewhere"
-    damage(tmp_path / "3")
+    assert damages.data_files(directory / "3"), "Orbax keeps the arrays elsewhere"
+    damage(directory / "3")
     with pytest.raises(store.CheckpointError, match=r"/3 is damaged"):
-        store.restore(tmp_path, 3, names=["params"])
+        store.restore(directory, 3, names=["params"])
     # The one before it is whole.
-    store.restore(tmp_path, 2, names=["params"])
+    store.restore(directory, 2, names=["params"])
 
 
-def test_a_checkpoint_without_any_digest_is_damaged(tmp_path: pathlib.Path) -> None:
-    trees.save(tmp_path, THREE)
-    (tmp_path / "3" / store.SEAL).unlink()
+def test_a_checkpoint_without_any_digest_is_damaged(directory: pathlib.Path) -> None:
+    (directory / "3" / store.SEAL).unlink()
     with pytest.raises(store.CheckpointError, match=r"/3 is damaged: files.json"):
-        store.restore(tmp_path, 3, names=["params"])
+        store.restore(directory, 3, names=["params"])
 
 
 def test_an_old_one_goes_when_the_new_one_would_outlast_a_power_cut(
@@ -130,15 +140,14 @@ def test_a_checkpoint_has_its_seal_before_it_has_its_name(
 
 
 def test_fewer_to_keep_make_room_on_a_full_disk(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trees.save(tmp_path, THREE)
-    usage = store.shutil.disk_usage(tmp_path)
+    usage = store.shutil.disk_usage(directory)
     monkeypatch.setattr(store.shutil, "disk_usage", lambda path: usage._replace(free=0))
     with pytest.raises(store.NotWrittenError, match="lower config"):
-        trees.save(tmp_path, {4: 4.0}, keep=1)
-    assert store.steps(tmp_path) == [3]
-    store.restore(tmp_path, 3, names=BOTH)
+        trees.save(directory, {4: 4.0}, keep=1)
+    assert store.steps(directory) == [3]
+    store.restore(directory, 3, names=BOTH)
 
 
 def test_a_disk_without_room_for_a_directory_has_none_for_a_checkpoint(
@@ -176,9 +185,9 @@ def test_what_cannot_be_deleted_stays_with_a_warning(
 
 
 def test_damaged_ones_go_beside_the_directory_that_a_link_names(
-    tmp_path: pathlib.Path,
+    original: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    trees.save(tmp_path / "large" / "run", THREE)
+    shutil.copytree(original, tmp_path / "large" / "run")
     link = tmp_path / "checkpoints"
     link.symlink_to(tmp_path / "large" / "run")
     target = store.set_aside(link, [3], suffix="damaged")
@@ -187,20 +196,18 @@ def test_damaged_ones_go_beside_the_directory_that_a_link_names(
 
 
 def test_what_cannot_be_sealed_does_not_stay(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trees.save(tmp_path, THREE)
-
     def full_disk(path: pathlib.Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "seal", full_disk)
         with pytest.raises(store.NotWrittenError, match="No space"):
-            trees.save(tmp_path, {4: 4.0})
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["1", "2", "3"]
-    trees.save(tmp_path, {4: 4.0}, keep=3)
-    assert store.steps(tmp_path) == [2, 3, 4]
+            trees.save(directory, {4: 4.0})
+    assert [path.name for path in sorted(directory.iterdir())] == ["1", "2", "3"]
+    trees.save(directory, {4: 4.0}, keep=3)
+    assert store.steps(directory) == [2, 3, 4]
 
 
 def test_digests_of_earlier_versions_are_checked(tmp_path: pathlib.Path) -> None:
@@ -235,38 +242,35 @@ def test_fingerprint_is_that_of_copies_alone(tmp_path: pathlib.Path) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_crash_while_writing_costs_nothing(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trees.save(tmp_path, THREE)
-
     def full_disk(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(ocp.JsonCheckpointHandler, "save", full_disk)
     monkeypatch.setattr(ocp.JsonCheckpointHandler, "async_save", full_disk)
     with pytest.raises(Exception, match="No space left"):
-        trees.save(tmp_path, {4: 4.0})
+        trees.save(directory, {4: 4.0})
     monkeypatch.undo()
     gc.collect()
-    assert store.steps(tmp_path) == [1, 2, 3]
-    store.restore(tmp_path, 3, names=BOTH)
-    trees.save(tmp_path, {4: 4.0}, keep=3)
-    assert store.steps(tmp_path) == [2, 3, 4]
+    assert store.steps(directory) == [1, 2, 3]
+    store.restore(directory, 3, names=BOTH)
+    trees.save(directory, {4: 4.0}, keep=3)
+    assert store.steps(directory) == [2, 3, 4]
 
 
 @pytest.mark.parametrize("error", [MemoryError(), OSError(24, "Too many open files")])
 def test_a_whole_checkpoint_that_cannot_be_read_is_not_damaged(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*args: object, **options: object) -> None:
         raise error
 
-    trees.save(tmp_path, THREE)
     monkeypatch.setattr(orbax_files, "read", fail)
     with pytest.raises(
         OSError, match=r"/3 is complete but cannot be read \("
     ) as raised:
-        store.restore(tmp_path, 3, names=BOTH)
+        store.restore(directory, 3, names=BOTH)
     assert not isinstance(raised.value, store.CheckpointError)
 
 
