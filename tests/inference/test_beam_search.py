@@ -16,6 +16,9 @@ from vaswani_jax.core import types
 from vaswani_jax.inference import beam_search
 from vaswani_jax.model import transformer
 
+# Sentences of a narrow beam, and of a wide one: a search is compiled for each number.
+B, B_WIDE = 200, 40
+
 
 def test_length_penalty_is_1_for_one_token_and_counts_the_end_mark() -> None:
     lengths = np.array([1, 7, 13, 25])
@@ -27,13 +30,12 @@ def test_length_penalty_is_1_for_one_token_and_counts_the_end_mark() -> None:
 
 @pytest.mark.parametrize("alpha", prefixes.ALPHAS)
 def test_a_wide_beam_finds_the_best_of_all_outputs(alpha: float) -> None:
-    B = 40
-    logits = prefixes.random_logits(0, B=B)
-    max_lengths = np.arange(B) % prefixes.LONGEST + 1
+    logits = prefixes.random_logits(0, B=B_WIDE)
+    max_lengths = np.arange(B_WIDE) % prefixes.LONGEST + 1
     hypotheses = prefixes.search(logits, max_lengths, W=prefixes.WIDE, alpha=alpha)
     tables = prefixes.log_probabilities(logits)
     expected = [
-        prefixes.best_of_all(tables[b], max_lengths[b], alpha) for b in range(B)
+        prefixes.best_of_all(tables[b], max_lengths[b], alpha) for b in range(B_WIDE)
     ]
     prefixes.assert_finds(hypotheses, expected)
     # Outputs of many lengths, or the test would show little.
@@ -47,7 +49,6 @@ def test_a_narrow_beam_finds_what_a_plain_search_to_the_end_finds(
     W: int, alpha: float
 ) -> None:
     """So stopping early, or beside slower neighbours, never changes an answer."""
-    B = 200
     logits = prefixes.random_logits(W, B=B)
     max_lengths = np.arange(B) % prefixes.LONGEST + 1
     hypotheses = prefixes.search(logits, max_lengths, W=W, alpha=alpha)
@@ -68,7 +69,6 @@ def test_a_narrow_beam_finds_what_a_plain_search_to_the_end_finds(
 
 
 def test_one_beam_without_penalty_is_greedy() -> None:
-    B = 50
     logits = prefixes.random_logits(5, B=B)
     hypotheses = prefixes.search(logits, np.full(B, prefixes.LONGEST), W=1, alpha=0.0)
     for b in range(B):
@@ -100,36 +100,38 @@ def markov_logits() -> np.ndarray:
 
 def test_a_chain_whose_best_path_is_known_and_not_greedy() -> None:
     end = types.EOS_ID
-    full = np.array([prefixes.LONGEST])
-    two = prefixes.search(markov_logits(), full, W=2, alpha=0.0)
-    prefixes.assert_finds(two, [(math.log(0.4 * 0.9), (4, end))])
+    logits = np.repeat(markov_logits(), B, axis=0)
+    full = np.full(B, prefixes.LONGEST)
+    two = prefixes.search(logits, full, W=2, alpha=0.0)
+    prefixes.assert_finds(two, [(math.log(0.4 * 0.9), (4, end))] * B)
     # 3 ends with 0.18, 3 4 ends with 0.189 and 4 5 with 0.04; greedy takes 3 3 ...
-    greedy = prefixes.search(markov_logits(), full, W=1, alpha=0.0)
-    assert greedy.tokens[0, 0, 0] == 3
+    greedy = prefixes.search(logits, full, W=1, alpha=0.0)
+    assert (greedy.tokens[:, 0, 0] == 3).all()
     # |Y| = 2 has the penalty 7/6 and |Y| = 3 has 8/6 at alpha 1.
-    penalised = prefixes.search(markov_logits(), full, W=2, alpha=1.0)
-    prefixes.assert_finds(penalised, [(math.log(0.4 * 0.9) / (7 / 6), (4, end))])
+    penalised = prefixes.search(logits, full, W=2, alpha=1.0)
+    prefixes.assert_finds(penalised, [(math.log(0.4 * 0.9) / (7 / 6), (4, end))] * B)
     # At alpha 6 longer is better: log 0.189 / (8/6)^6 > log 0.36 / (7/6)^6.
-    longer = prefixes.search(markov_logits(), np.array([3]), W=prefixes.WIDE, alpha=6.0)
+    longer = prefixes.search(
+        logits[:B_WIDE], np.full(B_WIDE, 3), W=prefixes.WIDE, alpha=6.0
+    )
     prefixes.assert_finds(
-        longer, [(math.log(0.6 * 0.35 * 0.9) / (8 / 6) ** 6, (3, 4, end))]
+        longer, [(math.log(0.6 * 0.35 * 0.9) / (8 / 6) ** 6, (3, 4, end))] * B_WIDE
     )
 
 
 def test_hypotheses_come_best_first_each_once_with_its_score() -> None:
-    alpha = 1.0
-    logits = prefixes.random_logits(6, B=20)
+    longest, alpha = prefixes.LONGEST, 1.0
+    logits = prefixes.random_logits(6, B=B)
     tables = prefixes.log_probabilities(logits)
-    hypotheses = prefixes.search(
-        logits, np.full(20, prefixes.LONGEST), W=3, alpha=alpha
-    )
-    for b in range(20):
+    hypotheses = prefixes.search(logits, np.full(B, longest), W=3, alpha=alpha)
+    for b in range(B):
         scores = np.asarray(hypotheses.scores[b])
         assert (np.diff(scores[np.isfinite(scores)]) <= 0).all()
         different = set()
         for tokens, score in zip(hypotheses.tokens[b].tolist(), scores, strict=True):
             if score > -np.inf:
-                length = tokens.index(types.EOS_ID) + 1
+                # Where nothing ended, each hypothesis is as long as it may be.
+                length = min([*tokens, types.EOS_ID].index(types.EOS_ID) + 1, longest)
                 assert tokens == prefixes.padded(tuple(tokens[:length]))
                 total = prefixes.log_probability(tables[b], tuple(tokens[:length]))
                 expected = total / prefixes.penalty(length, alpha)
@@ -171,13 +173,12 @@ def test_more_hypotheses_are_the_best_and_leave_the_first_as_it_is(
 
 @pytest.mark.parametrize("alpha", prefixes.ALPHAS)
 def test_unfinished_hypotheses_are_returned_whole(alpha: float) -> None:
-    B = 12
-    logits = prefixes.random_logits(7, B=B, end_bonus=-np.inf)
-    max_lengths = np.arange(B) % prefixes.LONGEST + 1
+    logits = prefixes.random_logits(7, B=B_WIDE, end_bonus=-np.inf)
+    max_lengths = np.arange(B_WIDE) % prefixes.LONGEST + 1
     hypotheses = prefixes.search(logits, max_lengths, W=prefixes.WIDE, alpha=alpha)
     tables = prefixes.log_probabilities(logits)
     expected = []
-    for b in range(B):
+    for b in range(B_WIDE):
         length = int(max_lengths[b])
         outputs = itertools.product(prefixes.WORDS, repeat=length)
         total, tokens = max(
@@ -216,14 +217,14 @@ def test_the_search_stops_once_nothing_can_overtake() -> None:
 
 @pytest.mark.parametrize("W", [1, 3])
 def test_a_sentence_does_not_depend_on_its_neighbours(W: int) -> None:
-    B, alpha = 12, 0.6
+    alpha = 0.6
     logits = prefixes.random_logits(8, B=B)
     # Some end at once, others never.
     logits[::3, :, types.EOS_ID] += 5
     logits[1::3, :, types.EOS_ID] = -np.inf
-    max_lengths = np.array(3 * [4, 2, 3, 1])
+    max_lengths = np.resize([4, 2, 3, 1], B)
     together = prefixes.search(logits, max_lengths, W=W, alpha=alpha)
-    for b in range(B):
+    for b in range(0, B, 17):  # each length, ended and not
         alone = prefixes.search(
             logits[b : b + 1], max_lengths[b : b + 1], W=W, alpha=alpha
         )
@@ -232,13 +233,13 @@ def test_a_sentence_does_not_depend_on_its_neighbours(W: int) -> None:
 
 
 def test_each_output_is_at_most_as_long_as_its_sentence_allows() -> None:
-    max_lengths = np.array([0, 1, 2, 3, 4, 0, 4, 1])
-    logits = prefixes.random_logits(9, B=8, end_bonus=-3.0)
+    max_lengths = np.resize([0, 1, 2, 3, 4, 0, 4, 1], B)
+    logits = prefixes.random_logits(9, B=B, end_bonus=-3.0)
     hypotheses = prefixes.search(logits, max_lengths, W=2, alpha=0.6)
     lengths = (np.asarray(hypotheses.tokens) != types.PAD_ID).sum(axis=-1)
     assert (lengths <= max_lengths[:, None]).all()
     assert (lengths[:, 0] == 0).tolist() == (max_lengths == 0).tolist()
-    none = prefixes.search(logits, np.zeros(8, np.int32), W=2, alpha=0.6)
+    none = prefixes.search(logits, np.zeros(B, np.int32), W=2, alpha=0.6)
     assert not none.tokens.any()
 
 
