@@ -115,7 +115,11 @@ def test_three_updates_on_eight_devices_are_adam_in_numpy() -> None:
         assert int(state.step) == step + 1
 
 
+# An eps_ls of 0.1 shared by the V - 1 others is this one shared by all V.
+OTHERS = {"training.label_smoothing_form": "others"}
+UNIFORM_SMOOTHING = 0.1 * updates.V / (updates.V - 1)
 ALTERNATIVES = {
+    **OTHERS,
     **{"optimizer.schedule": "constant", "optimizer.learning_rate": 0.5},
     **{"optimizer.learning_rate_scale": 1.0, "optimizer.max_gradient_norm": 0.25},
     **{"optimizer.weight_decay": 0.1, "optimizer.frozen": "encoder/*"},
@@ -139,11 +143,18 @@ def test_eight_devices_make_the_update_of_one(changes: dict[str, Any]) -> None:
         assert (np.abs(new - old).max() > smallest) == (path[0].key != frozen), path
 
 
-def test_an_update_clips_decays_and_averages_as_its_settings_say() -> None:
+def test_an_update_smooths_clips_decays_and_averages_as_its_settings_say() -> None:
     settings_ = settings.small_settings(**{**updates.SMOOTH, **ALTERNATIVES})
     state = updates.random_state(settings_, seed=8, step=3)
     batch = updates.random_batch(9)
     new, metrics = updates.on_eight(settings_)(state, updates.shared_among(batch, 8))
+    sums = reference.loss_sums(
+        reference.to_float64(state.params),
+        batch,
+        model=settings_.model,
+        label_smoothing=UNIFORM_SMOOTHING,
+    )
+    np.testing.assert_allclose(metrics.sums.loss, sums["loss"], rtol=1e-5)
     adam = new.opt_state.inner_states["train"].inner_state[0]
     first_moments = jax.tree.leaves(adam.mu)
     # Update 4: the average's decay is 5 / 14, far from 0.9.
@@ -235,14 +246,17 @@ def test_an_update_keeps_the_form_of_the_created_state() -> None:
 
 
 def test_the_loss_step_sums_the_formulas_and_drops_nothing() -> None:
-    settings_ = settings.small_settings(**updates.DROPPING)
+    settings_ = settings.small_settings(**updates.DROPPING, **OTHERS)
     params = settings.random_params(settings_.model, vocab_size=updates.V, seed=25)
     batch = updates.random_batch(26, rows=11)
     step = training_step.loss_step(settings_, vocab_size=updates.V)
     rows = parallel.split_rows(batch, num_microbatches=1)
     sums = parallel.over_devices(step, donate_state=False)(params, rows)
     expected = reference.loss_sums(
-        reference.to_float64(params), batch, model=settings_.model, label_smoothing=0.1
+        reference.to_float64(params),
+        batch,
+        model=settings_.model,
+        label_smoothing=UNIFORM_SMOOTHING,
     )
     for field in updates.FIELDS:
         np.testing.assert_allclose(getattr(sums, field), expected[field], rtol=1e-5)
