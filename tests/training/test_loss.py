@@ -260,11 +260,14 @@ def _derivative(platform: str, **options: Any) -> Any:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("platform", "dtype"),
+    [("tpu", "float32"), ("tpu", "bfloat16"), ("gpu", "float32")],
+)
 # Rows whose greatest logit is beyond 64 or -64 are summed in another way.
 @pytest.mark.parametrize("offset", [0.0, 50.0, 300.0, -300.0])
-def test_a_tpus_sums_and_derivative_are_those_of_the_logits_it_keeps(
-    form: str, label_smoothing: float, dtype: str, offset: float
+def test_a_platforms_sums_and_derivative_are_those_of_the_logits_it_keeps(
+    form: str, label_smoothing: float, platform: str, dtype: str, offset: float
 ) -> None:
     logits, target_out = random_pair(8)
     # All rows but one are moved: the way is chosen for each row.
@@ -275,7 +278,7 @@ def test_a_tpus_sums_and_derivative_are_those_of_the_logits_it_keeps(
         kept, target_out, platform="cpu", **options
     )
     sums, derivative = values_and_derivatives(
-        logits, target_out, platform="tpu", dtype=dtype, **options
+        logits, target_out, platform=platform, dtype=dtype, **options
     )
     for field in FIELDS:
         np.testing.assert_allclose(
