@@ -1,7 +1,11 @@
 """Phrases inside sentences: their subwords, and those that end a word."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
+import sentencepiece
 
 from tests import settings
 from tests.data import small_vocabularies
@@ -87,3 +91,36 @@ def test_marks_are_parts_of_words() -> None:
     word = "\u0939\u093f\u0928\u094d\u0926\u0940"  # Hindi, with vowel signs
     assert all(map(phrase_subwords.is_word_character, word))
     assert not any(map(phrase_subwords.is_word_character, " .,-'\u2014\u3002"))
+
+
+def test_what_is_found_out_about_a_tokenizer_is_kept_as_long_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = subwords_of("bpe").model
+    tokenizers = [Subwords(model) for _ in range(5)]
+    constructions = []
+    construct = sentencepiece.SentencePieceProcessor
+
+    def count(*, model_proto: bytes) -> sentencepiece.SentencePieceProcessor:
+        constructions.append(1)
+        return construct(model_proto=model_proto)
+
+    monkeypatch.setattr(sentencepiece, "SentencePieceProcessor", count)
+    rounds: list[list[np.ndarray]] = []
+    for _ in range(2):
+        rounds.append([])
+        for subwords in tokenizers:
+            for starts_word in (True, False):
+                phrase_subwords.encode_phrase(subwords, "ba", starts_word=starts_word)
+            for find in (
+                phrase_subwords.find_word_breaks,
+                phrase_subwords.find_openers,
+            ):
+                rounds[-1].append(find(subwords))
+    assert len(constructions) == 2 * len(tokenizers)
+    for first, second in zip(*rounds, strict=True):
+        assert first is second
+    references = list(map(weakref.ref, tokenizers))
+    del tokenizers, subwords
+    gc.collect()
+    assert not any(reference() for reference in references)

@@ -2,6 +2,9 @@
 
 import functools
 import unicodedata
+import weakref
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import sentencepiece
@@ -11,6 +14,8 @@ from vaswani_jax.core import types
 from vaswani_jax.data.subwords import Subwords, parse_model
 from vaswani_jax.data.tokenizer import WORD_START, Tokenizer
 
+SomeTokenizer = TypeVar("SomeTokenizer", bound=Tokenizer)
+Value = TypeVar("Value")
 # A word after one of these follows a space.
 END_MARKS = ".,;:!?…·。，、；：！？।؟،؛"
 
@@ -34,7 +39,28 @@ def is_inside_word(text: str, index: int) -> bool:
     return 0 < index < len(text) and all(map(is_word_character, neighbours))
 
 
-@functools.lru_cache(maxsize=4)
+def _keep_with_tokenizer(
+    find: Callable[[SomeTokenizer], Value],
+) -> Callable[[SomeTokenizer], Value]:
+    """Make a function keep what it returns for as long as the tokenizer exists.
+
+    A server may have any number of models, and replaces those that change.
+    """
+    values: weakref.WeakKeyDictionary[SomeTokenizer, Value] = (
+        weakref.WeakKeyDictionary()
+    )
+
+    @functools.wraps(find)
+    def find_once(subwords: SomeTokenizer) -> Value:
+        value = values.get(subwords)
+        if value is None:
+            value = values[subwords] = find(subwords)
+        return value
+
+    return find_once
+
+
+@_keep_with_tokenizer
 def find_word_breaks(subwords: Tokenizer) -> Bool[np.ndarray, "V"]:
     """Return True for each id before which a word has ended.
 
@@ -54,7 +80,7 @@ def _is_break(subwords: Tokenizer, token: int) -> bool:
     return spelling.startswith(WORD_START) or not is_word_character(spelling[0])
 
 
-@functools.lru_cache(maxsize=4)
+@_keep_with_tokenizer
 def find_openers(subwords: Tokenizer) -> Bool[np.ndarray, "V"]:
     """Return True for each id after which a word may begin without a space.
 
@@ -92,16 +118,22 @@ def encode_phrase(subwords: Subwords, text: str, *, starts_word: bool) -> list[i
         text: A line without NUL.
         starts_word: Whether a space is before it.
     """
-    processor = _processor(subwords.model, starts_word=starts_word)
+    processor = _processors(subwords)[starts_word]
     return [
         subwords.subword_id(subword) for subword in processor.encode(text, out_type=str)
     ]
 
 
-@functools.lru_cache(maxsize=4)
-def _processor(
-    model: bytes, *, starts_word: bool
-) -> sentencepiece.SentencePieceProcessor:
-    proto = parse_model(model)
-    proto.normalizer_spec.add_dummy_prefix = starts_word
-    return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
+@_keep_with_tokenizer
+def _processors(
+    subwords: Subwords,
+) -> dict[bool, sentencepiece.SentencePieceProcessor]:
+    """Return the processors of phrases: True, with a space before them, and False."""
+    proto = parse_model(subwords.model)
+    processors = {}
+    for starts_word in (True, False):
+        proto.normalizer_spec.add_dummy_prefix = starts_word
+        processors[starts_word] = sentencepiece.SentencePieceProcessor(
+            model_proto=proto.SerializeToString()
+        )
+    return processors
