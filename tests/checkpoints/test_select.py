@@ -57,6 +57,25 @@ def test_a_name_means_a_checkpoint_or_the_mean_of_the_last(
     np.testing.assert_allclose(trees.value_of(selected), value, rtol=1e-7)
     assert selected.record.get("averaged") == averaged
     assert selected.record["vocabulary"] == "abc"
+    steps = averaged if averaged and name != "averaged" else [step]
+    assert [int(path.name) for path in select.paths(tmp_path, name)] == steps
+    assert all(path.is_dir() for path in select.paths(tmp_path, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        *(("7", []), ("average:0", []), ("average:x", []), ("latest", [])),
+        *(("averaged", []), ("best/16", [16]), ("best/8", [])),
+        ("average:9", [8, 16, 128, 1024]),
+    ],
+)
+def test_a_name_has_the_paths_of_those_of_its_checkpoints_that_exist(
+    tmp_path: pathlib.Path, name: str, steps: list[int]
+) -> None:
+    trees.save(tmp_path / "checkpoints", trees.VALUES)
+    trees.save(tmp_path / "best", trees.BEST)
+    assert [int(path.name) for path in select.paths(tmp_path, name)] == steps
 
 
 @pytest.mark.parametrize("name", ["newest", "best", "8", "average:1"])

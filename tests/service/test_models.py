@@ -10,7 +10,7 @@ import pytest
 from tests import settings
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import select, store
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import models
 from vaswani_jax.service.limits import Limits
@@ -120,6 +120,36 @@ def test_a_version_changes_with_the_files_of_its_checkpoint_alone(tmp_path):
     bundle.write_bytes(b"ab")
     assert models.version(str(bundle)) != second
     assert models.version("s3://box/run") is None
+
+
+def test_a_version_changes_only_with_the_checkpoints_that_its_name_needs(tmp_path):
+    checkpoints = tmp_path / "checkpoints"
+    for step in ("8", "9"):
+        (checkpoints / step).mkdir(parents=True)
+    names = ("8", "newest", "average:2", "8,newest")
+
+    def versions():
+        return {name: models.version(f"{tmp_path}@{name}") for name in names}
+
+    def changed_names():
+        return {name for name in names if versions()[name] != earlier_versions[name]}
+
+    earlier_versions = versions()
+    unfinished = checkpoints / f"10{store.UNFINISHED}"
+    unfinished.mkdir()
+    assert changed_names() == set()
+    unfinished.rename(checkpoints / "10")
+    assert changed_names() == {"newest", "average:2", "8,newest"}
+    earlier_versions = versions()
+    (checkpoints / "9").rmdir()
+    assert changed_names() == {"average:2"}
+    earlier_versions = versions()
+    (checkpoints / "8").rmdir()
+    assert changed_names() == {"8", "average:2", "8,newest"}
+    # Later ones do not bring it back.
+    earlier_versions = versions()
+    (checkpoints / "11").mkdir()
+    assert "8" not in changed_names()
 
 
 def test_a_run_that_resumes_changes_its_version_only_by_its_settings(tmp_path):

@@ -117,23 +117,35 @@ def find_steps(workdir: pathlib.Path, name: str) -> Steps | None:
 
     Reads neither parameters nor digests. Returns None if there is no such checkpoint.
     """
-    directory = _directory(workdir, _folder(name))
-    if not (steps := store.steps(directory)):
+    checkpoints = paths(workdir, name)
+    if not checkpoints:
         return None
-    number = name.removeprefix("average:")
-    step, averaged = steps[-1], None
-    if number != name:
-        if not (number.isdecimal() and 1 <= int(number) <= len(steps)):
-            return None
-        averaged = steps[-int(number) :]
-    elif name not in FOLDER_OF:
-        last_part = name.rpartition("/")[2]
-        if not (last_part.isdecimal() and int(last_part) in steps):
-            return None
-        step = int(last_part)
-    record = store.read_record(directory, step)
+    steps = [int(path.name) for path in checkpoints]
+    is_mean = name.startswith("average:")
+    if is_mean and len(steps) != int(name.removeprefix("average:")):
+        return None
+    record = store.read_record(checkpoints[-1].parent, steps[-1])
     run = record.get("run", {}).get("id", "")
-    return Steps(step, averaged or record.get("averaged"), run)
+    return Steps(steps[-1], steps if is_mean else record.get("averaged"), run)
+
+
+def paths(workdir: pathlib.Path, name: str) -> list[pathlib.Path]:
+    """Return the directories of the checkpoints that `select` would read.
+
+    They are the oldest first. Those that do not exist are left out.
+    """
+    directory = _directory(workdir, _folder(name))
+    steps = store.steps(directory)
+    number = name.removeprefix("average:").rpartition("/")[2]
+    if name in FOLDER_OF:
+        steps = steps[-1:]
+    elif not number.isdecimal():
+        steps = []
+    elif name.startswith("average:"):
+        steps = steps[max(0, len(steps) - int(number)) :]
+    else:
+        steps = [step for step in steps if step == int(number)]
+    return [directory / str(step) for step in steps]
 
 
 def _directory(workdir: pathlib.Path, folder: str) -> pathlib.Path:

@@ -9,7 +9,7 @@ import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from vaswani_jax.checkpoints import bundle, select
+from vaswani_jax.checkpoints import bundle, select, store
 from vaswani_jax.core import config, languages, paths
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.model import cost
@@ -167,13 +167,13 @@ def version(path: str) -> object:
     settings = None
     with contextlib.suppress(OSError):
         settings = (root / SETTINGS).read_bytes()
-    all_folders = {"checkpoints", *select.FOLDERS}
-    steps = [
-        step
-        for folder in all_folders - select.other_folders(checkpoint or "averaged")
-        for step in (root / folder).glob("*")
+    checkpoints = [
+        directory
+        for checkpoint_name in (checkpoint or "averaged").split(",")
+        for directory in select.paths(root, checkpoint_name)
     ]
-    stamps = _stamps([*files, *steps, *(step / "files.json" for step in steps)])
+    seals = [directory / store.SEAL for directory in checkpoints]
+    stamps = _stamps([*files, *checkpoints, *seals])
     return stamps, settings
 
 
