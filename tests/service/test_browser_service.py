@@ -216,6 +216,9 @@ def test_characters_are_counted_as_the_server_counts_them(tab):
     most = word_server.MODELS["limits"]["characters"]
     tab.translate("😀" * 3)
     expect(tab, "#count", "3 / 1,500 characters")
+    # Three are more than this beam: the most that it can find.
+    assert page.locator("#n-best").input_value() == "2"
+    assert request["n_best"] == 2
     tab.server.requests.clear()
     tab.put("😀" * (most + 1))
     expect(tab, "#text-alert", re.compile("1,501 characters; .* at most 1,500"))

@@ -82,8 +82,7 @@ function fillNumbers() {
   const maxNumber = Math.max(1, Math.min(limits.n_best, Number(byId("beam-size").value)));
   const numbers = Array.from({ length: maxNumber }, (_, index) => [index + 1, index + 1]);
   const select = byId("n-best");
-  fillSelect(select, numbers, select.value || maxNumber);
-  if (!select.value) select.value = maxNumber;
+  fillSelect(select, numbers, Math.min(Number(select.value) || maxNumber, maxNumber));
 }
 
 function currentModel() {
