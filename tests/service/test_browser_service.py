@@ -131,6 +131,36 @@ def test_words_that_belong_together_are_marked(tab):
     assert pairs[:3] == ["👍🏽. – 👍🏽.′", "in-two – two′", "in-two – in′"]
 
 
+def test_the_words_of_an_older_text_are_not_marked(tab):
+    tab.page.locator("#settings summary").click()
+    tab.page.locator("#while-typing").uncheck()
+    tab.translate("one two. three four.")
+    tab.messages.clear()
+    tab.page.locator("#source").evaluate(
+        """node => {
+            node.value = "five. six.";
+            node.dispatchEvent(new InputEvent("input", {bubbles: true}));
+        }"""
+    )
+    words = tab.page.locator("#translation .word")
+    for word in ("one′", "three′"):
+        tab.hover("#translation", word)
+        assert tab.marked() == ([], [])
+    words.last.focus()
+    for key in ("ArrowLeft", "ArrowUp", "Home"):
+        tab.page.keyboard.press(key)
+        assert tab.marked() == ([], [])
+    assert words.count() == 4
+    # What is selected follows the caret in the next text.
+    tab.translate("five. six.")
+    expect(tab, "#sentence-title", "Sentence 2 of 2")
+    source = tab.page.locator("#source")
+    source.evaluate("node => node.setSelectionRange(0, 0)")
+    expect(tab, "#sentence-title", "Sentence 1 of 2")
+    assert tab.messages == []
+    tab.page.locator("#while-typing").check()
+
+
 def test_the_selected_sentence_has_its_translations_and_a_link(tab):
     tab.translate("one two. nine ten. five")
     page = tab.page

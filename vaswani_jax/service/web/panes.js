@@ -99,12 +99,14 @@ function sentenceNode(sentence, side, index) {
   return node;
 }
 
-/** Return the place of an element of a sheet, null if it is in no sentence. */
+/** Return the place of an element of a sheet, null if it is in no sentence of the text. */
 function placeOf(node, side) {
   const sentence = node?.closest(".sentence");
   if (!sentence) return null;
-  const word = node.closest(".word");
   const index = Number(sentence.dataset.index);
+  // The pale translation of an older text has sentences, too.
+  if (sentenceNodes[side][index] !== sentence) return null;
+  const word = node.closest(".word");
   return { index, side, word: word ? Number(word.dataset.word) : null };
 }
 
@@ -173,15 +175,15 @@ function pressKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const words = [...byId("translation").querySelectorAll(".word")];
   const at = words.indexOf(document.activeElement);
-  if (at < 0) return;
+  const place = placeOf(words[at], "target");
+  if (!place) return;
   const isLeftward = getComputedStyle(byId("translation")).direction === "rtl";
-  const index = placeOf(words[at], "target").index;
   const first = (sentence) => sentenceNodes.target[sentence]?.querySelector(".word");
   const goal = {
     ArrowRight: words[at + (isLeftward ? -1 : 1)],
     ArrowLeft: words[at + (isLeftward ? 1 : -1)],
-    ArrowDown: first(index + 1),
-    ArrowUp: first(index - 1),
+    ArrowDown: first(place.index + 1),
+    ArrowUp: first(place.index - 1),
     Home: words[0],
     End: words.at(-1),
   };
