@@ -2,12 +2,15 @@
 
 import dataclasses
 import json
+import threading
+from concurrent import futures
 
 import pytest
 
 from tests import settings
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine, error_of, post
+from vaswani_jax.inference.phrases import PhraseFinder
 from vaswani_jax.service.app import Service
 from vaswani_jax.service.limits import OverloadedError, TooLateError
 from vaswani_jax.service.models import Models, ServedModel
@@ -88,6 +91,26 @@ def test_the_sentences_that_lack_a_term_name_it(client):
     # Without a glossary there is no such field.
     [plain] = post(client, "translate", text="A dog").json()["results"]
     assert "missing_phrases" not in plain["sentences"][0]
+
+
+def test_the_check_of_a_long_glossary_holds_no_other_request(client, monkeypatch):
+    is_checked, is_answered = threading.Event(), threading.Event()
+    check_glossary = PhraseFinder.check_glossary
+
+    def wait(finder):
+        is_checked.set()
+        assert is_answered.wait(5)
+        check_glossary(finder)
+
+    monkeypatch.setattr(PhraseFinder, "check_glossary", wait)
+    body = {"text": "A bed", "glossary": {"bed": "BED"}}
+    with futures.ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(post, client, "translate", **body)
+        assert is_checked.wait(5)
+        assert post(client, "translate", text="A dog").status_code == 200
+        is_answered.set()
+        [result] = slow.result().json()["results"]
+    assert result["sentences"][0]["missing_phrases"] == []
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The routes under /v1: translate, score, attention, models, languages, page."""
 
+import functools
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from jaxtyping import Float
 
 from vaswani_jax.pages import build
 from vaswani_jax.service import (
+    background,
     jobs,
     language_names,
     messages,
@@ -87,7 +89,11 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
         With `stream`, the answer is `text/event-stream`: an event `sentence` for each
         sentence in its order, then `done` with the whole answer, or `error`.
         """
-        job = jobs.make_job(body, models, deadline=jobs.deadline_of(request, limits))
+        make_job = functools.partial(
+            jobs.make_job, body, models, deadline=jobs.deadline_of(request, limits)
+        )
+        # A long glossary takes a moment to check: other requests have their turn.
+        job = await background.run(make_job) if body.glossary else make_job()
         if log_texts:
             jobs.log(job)
         if body.stream:
