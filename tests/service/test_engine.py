@@ -14,6 +14,9 @@ import pytest
 from hypothesis import strategies
 
 from tests.service import small_models
+from vaswani_jax.data import readings
+from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference.results import Hypothesis, PairScore
 from vaswani_jax.service.engine import Engine
 from vaswani_jax.service.limits import Limits, OverloadedError, Search, TooLateError
@@ -155,6 +158,25 @@ def test_a_long_glossary_holds_no_other_request() -> None:
         await engine.translate(["a b"], search=SEARCH)
         is_answered.set()
         assert texts(await slow)
+
+    run(check)
+
+
+def test_no_line_waits_until_readings_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(is_known: Callable[[str], bool]) -> dict[str, str]:
+        raise AssertionError("readings are found when a line needs them")
+
+    async def check(engine: Engine, model: small_models.Reverser) -> None:
+        # The subwords of other tests may have found theirs.
+        subwords = Subwords(model.vocabulary.source.model)
+        model.vocabulary = Vocabulary.shared(subwords)
+        monkeypatch.setattr(model, "programs", list)  # None is compiled.
+        engine.warm()
+        monkeypatch.setattr(readings, "find_readings", fail)
+        hypotheses = await engine.translate(["a\u200e b"], search=SEARCH)
+        assert texts(hypotheses) == [["b a"]]
 
     run(check)
 

@@ -176,6 +176,10 @@ class Subwords(Tokenizer):
                 return self._reader
         return self._processor
 
+    def prepare_readings(self) -> None:
+        """Find all readings, for which the first text that needs one would wait."""
+        self._reader_of(list(self._readable))
+
     def _is_known(self, character: str) -> bool:
         """Return True if subwords have all that normalisation makes of a character."""
         if character not in self._known_characters:

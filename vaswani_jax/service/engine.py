@@ -118,12 +118,15 @@ class Engine:
         """Compile everything that a request can need; returns when it is done."""
         begin = time.monotonic()
         programs = self.translator.programs()
-        # Otherwise the first line would wait until the tags are read.
-        self.translator.vocabulary.source.num_tags([])
+        # Otherwise the first line would wait until the tags are read, and the first
+        # with an unknown character until all readings are found.
+        source = self.translator.vocabulary.source
+        source.num_tags([])
         # Parameters are placed once, before several threads need them.
         assert self.translator.replicated_params
         with futures.ThreadPoolExecutor(COMPILING_THREADS) as pool:
-            for future in [pool.submit(program) for program in programs]:
+            tasks = [source.prepare_readings, *programs]
+            for future in [pool.submit(task) for task in tasks]:
                 future.result()
         logger.info(
             f"{self.name}: {len(programs)} programs are ready after "
