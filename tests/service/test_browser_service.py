@@ -216,6 +216,9 @@ def test_languages_models_and_the_search_are_chosen(tab):
     request = streamed(tab.server)[-1]
     assert (request["source"], request["target"]) == ("en", "de")
     assert (request["model"], request["beam_size"]) == ("second", 2)
+    # Three are more than this beam: the most that it can find.
+    assert page.locator("#n-best").input_value() == "2"
+    assert request["n_best"] == 2
     page.locator("#target-language").select_option("ar")
     assert page.locator("#swap").is_disabled()
     tab.finish()
@@ -246,9 +249,6 @@ def test_characters_are_counted_as_the_server_counts_them(tab):
     most = word_server.MODELS["limits"]["characters"]
     tab.translate("😀" * 3)
     expect(tab, "#count", "3 / 1,500 characters")
-    # Three are more than this beam: the most that it can find.
-    assert page.locator("#n-best").input_value() == "2"
-    assert request["n_best"] == 2
     tab.server.requests.clear()
     tab.put("😀" * (most + 1))
     expect(tab, "#text-alert", re.compile("1,501 characters; .* at most 1,500"))
@@ -294,6 +294,22 @@ def test_the_service_itself_answers_the_page(open_tab):
         assert all(url.startswith(address) for url in tab.requests)
         failures = "Failed to load resource"
         assert [m for m in tab.messages if not m.startswith(failures)] == []
+
+
+def test_other_translations_keep_the_code_of_an_earlier_sentence(open_tab):
+    engine = ShoutingEngine(**{"data.target_locale": "de"})
+    with sockets.served(shouting.service_of(engine)) as port:
+        address = f"http://127.0.0.1:{port}/"
+        tab = open_tab(types.SimpleNamespace(address=address))
+        tab.translate(">>fra<< A dog barks. It runs.")
+        expect(tab, "#sentence-title", "Sentence 2 of 2")
+        expect(tab, "#sentence-text", "It runs.")
+        expect(tab, "#hypotheses li:nth-child(2)", ">>FRA<< IT RUNS.!score −2.00")
+        link = urllib.parse.urlsplit(
+            tab.page.locator("#attention").get_attribute("href")
+        )
+        assert urllib.parse.parse_qs(link.query)["text"] == [">>fra<< It runs."]
+        assert tab.messages == []
 
 
 def test_a_translation_is_copied(tab):

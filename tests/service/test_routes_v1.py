@@ -113,6 +113,38 @@ def test_the_check_of_a_long_glossary_holds_no_other_request(client, monkeypatch
     assert result["sentences"][0]["missing_phrases"] == []
 
 
+def test_a_later_sentence_names_the_tags_that_it_is_translated_with():
+    engine = ShoutingEngine(**settings.TAGGED)
+    texts = ["<x> A dog barks. It runs.\n>>fra<< One.\n<x> Two. Three.", "Four."]
+    with shouting.client_of(engine) as client:
+        answer = post(client, "translate", text=texts).json()
+        events = read_events(post(client, "translate", text=texts, stream=True).text)
+        lines = engine.lines[:6]
+        tagged_sentences = [
+            entry.get("inherited_tags", "")
+            + text[entry["source_begin"] : entry["source_end"]]
+            for text, result in zip(texts, answer["results"], strict=True)
+            for entry in result["sentences"]
+        ]
+        for sentence in tagged_sentences:
+            post(client, "translate", text=sentence)
+    assert [entry.get("inherited_tags") for _, entry in events[:-1]] == [
+        *(None, "<x> ", None, ">>fra<< ", ">>fra<< <x> ", None)
+    ]
+    assert events[-1][1] == answer
+    # With them before it, a sentence by itself is translated as in its text.
+    assert tagged_sentences == lines == engine.lines[-6:]
+
+
+def test_the_tag_of_the_target_language_is_not_inherited():
+    engine = ShoutingEngine(**settings.TWO_TARGETS)
+    with shouting.client_of(engine) as client:
+        body = {"text": "A dog. It runs.", "target": "fr"}
+        [result] = post(client, "translate", **body).json()["results"]
+    assert engine.lines == ["<2fr> A dog.", "<2fr> It runs."]
+    assert not any("inherited_tags" in entry for entry in result["sentences"])
+
+
 @pytest.mark.parametrize(
     ("body", "status", "field"),
     [

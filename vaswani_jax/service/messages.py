@@ -131,6 +131,12 @@ class Sentence(Message):
         description="True if the best translation is cut at the model's limit of "
         "tokens; else absent.",
     )
+    inherited_tags: str | None = pydantic.Field(
+        default=None,
+        description="The language code and the tags of corpora of earlier sentences "
+        "that hold for this one: what the model reads before it. Absent if there are "
+        "none.",
+    )
 
 
 class Result(Message):

@@ -119,7 +119,7 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
                 text_spans,
                 hypotheses[first:end],
                 job=job,
-                separators=job.separators(lines[first:end]),
+                lines=lines[first:end],
                 pairs=None if pairs is None else pairs[first:end],
             )
         )
@@ -145,16 +145,15 @@ async def _stream(
     job: TranslationJob, spans: Sequence[Sequence[Span]], admission: Admission
 ) -> AsyncGenerator[Event]:
     tasks: list[list[asyncio.Task[_Sentence]]] = []
-    separators: list[list[str]] = []
+    lines: list[list[alignments.Line]] = []
     turns = itertools.count()
     try:
         for text, prefix, text_spans in zip(
             job.texts, job.prefixes, spans, strict=True
         ):
             tasks.append([])
-            lines = job.lines(text, text_spans)
-            separators.append(job.separators(lines))
-            for number, line in enumerate(lines):
+            lines.append(job.lines(text, text_spans))
+            for number, line in enumerate(lines[-1]):
                 coroutine = _translate_sentence(
                     job,
                     line,
@@ -169,8 +168,12 @@ async def _stream(
         for index, (text, text_spans) in enumerate(zip(job.texts, spans, strict=True)):
             joining = texts.Joining(text)
             sentences: list[_Sentence] = []
-            for span, task, separator in zip(
-                text_spans, tasks[index], separators[index], strict=True
+            for span, line, task, separator in zip(
+                text_spans,
+                lines[index],
+                tasks[index],
+                job.separators(lines[index]),
+                strict=True,
             ):
                 sentence = await task
                 # Other requests have their turn, also if all sentences are done.
@@ -182,6 +185,7 @@ async def _stream(
                     joining.add(span, best.text, separator=separator),
                     best,
                     job=job,
+                    line=line,
                     pairs=[sentence.pairs] if job.has_alignment else None,
                 )
                 yield messages.SentenceEvent(
@@ -197,7 +201,7 @@ async def _stream(
                     text_spans,
                     [sentence.n_best for sentence in sentences],
                     job=job,
-                    separators=separators[index],
+                    lines=lines[index],
                     pairs=_pairs(sentences, job=job),
                 )
             )
@@ -284,10 +288,11 @@ def _result(
     hypotheses: Sequence[Sequence[Hypothesis]],
     *,
     job: TranslationJob,
-    separators: Sequence[str],
+    lines: Sequence[alignments.Line],
     pairs: Sequence[alignments.Pairs | None] | None,
 ) -> messages.Result:
     """Return a text's translations: the n-th joins each sentence's n-th, or last."""
+    separators = job.separators(lines)
     translations: dict[str, messages.Translation] = {}
     best: texts.JoinedText | None = None
     for rank in range(max(map(len, hypotheses), default=1)):
@@ -307,10 +312,11 @@ def _result(
             target,
             n_best[0],
             job=job,
+            line=line,
             pairs=None if pairs is None else [pairs[number]],
         )
-        for number, (span, target, n_best) in enumerate(
-            zip(spans, best.spans, hypotheses, strict=True)
+        for number, (span, target, n_best, line) in enumerate(
+            zip(spans, best.spans, hypotheses, lines, strict=True)
         )
     ]
     return messages.Result(translations=list(translations.values()), sentences=entries)
@@ -322,6 +328,7 @@ def _entry(
     best: Hypothesis,
     *,
     job: TranslationJob,
+    line: alignments.Line,
     pairs: Sequence[alignments.Pairs | None] | None,
 ) -> messages.Sentence:
     """Return the places of a sentence.
@@ -331,6 +338,7 @@ def _entry(
         target: Its translation in that of the text.
         best: Its translation.
         job: The request.
+        line: What the model translated.
         pairs: Its aligned words alone; None if words are not aligned.
     """
     entry = messages.Sentence(
@@ -344,6 +352,8 @@ def _entry(
         entry = entry.model_copy(update={"missing_phrases": list(best.missing_phrases)})
     if best.is_cut and best.symbols is None:
         entry = entry.model_copy(update={"cut": True})
+    if inherited_tags := line.tags.removeprefix(job.direction.tag):
+        entry = entry.model_copy(update={"inherited_tags": inherited_tags})
     if pairs is None:
         return entry
     [word_pairs] = pairs

@@ -135,7 +135,7 @@ async function translate() {
     const result = readAnswer(answer.results[0], text);
     if (result.sentences.length === 1) {
       const hypotheses = result.translations.map((each) => ({ ...each, text: each.text.trim() }));
-      selection.keepHypotheses({ ...request, text: result.sentences[0].source }, hypotheses);
+      selection.keepHypotheses({ ...request, text: result.sentences[0].line }, hypotheses);
     }
     panes.endTranslation(result);
     byId("copy").disabled = result.sentences.length === 0;

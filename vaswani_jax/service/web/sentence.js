@@ -27,7 +27,7 @@ export function showSentence({ sentences, index, request, direction }) {
   byId("sentence-text").textContent = sentence.source;
   setLanguage(byId("sentence-text"), direction.source);
   const { model, source, target } = request;
-  const query = { text: sentence.source, model, source, target };
+  const query = { text: sentence.line, model, source, target };
   byId("attention").href = addressOf(
     "v1/page", Object.entries(query).filter(([, value]) => value !== undefined),
   );
@@ -36,7 +36,7 @@ export function showSentence({ sentences, index, request, direction }) {
     ...wordPairs(sentence).map(([sourceWord, targetWord]) =>
       element("li", {}, element("bdi", {}, sourceWord), " – ", element("bdi", {}, targetWord))),
   );
-  loadHypotheses({ ...request, text: sentence.source }, sentence, direction.target);
+  loadHypotheses({ ...request, text: sentence.line }, sentence, direction.target);
 }
 
 /** Keep the translations of a text that is one sentence. */

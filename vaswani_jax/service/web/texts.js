@@ -26,7 +26,8 @@ export function characterPlaces(text) {
  * `source` and `target` are its texts, `begin` and `end` its place in the string of the
  * text, `gap` what stands before its translation. `sides.source` are its words that the
  * translation aligns, `sides.target` the words of the translation, each with its place
- * in its own text; `links` pairs their indices.
+ * in its own text; `links` pairs their indices. `line` is the source as the model reads
+ * it: after the tags that earlier sentences left in force.
  *
  * @param {object} entry An entry of `sentences`: its places count characters.
  * @param {object} texts The whole texts' strings, and the places of their characters.
@@ -48,7 +49,8 @@ export function readSentence(entry, { text, places, target, gap }) {
   const links = pairs
     .map(([source, target]) => [indexOf(sides.source, source), indexOf(sides.target, target)])
     .filter(([source, target]) => source >= 0 && target >= 0);
-  return { source, target, begin, end, gap, score: entry.score, sides, links };
+  const line = (entry.inherited_tags ?? "") + source;
+  return { source, line, target, begin, end, gap, score: entry.score, sides, links };
 }
 
 /**
