@@ -58,8 +58,9 @@ def test_a_name_means_a_checkpoint_or_the_mean_of_the_last(
     assert selected.record.get("averaged") == averaged
     assert selected.record["vocabulary"] == "abc"
     steps = averaged if averaged and name != "averaged" else [step]
-    assert [int(path.name) for path in select.paths(tmp_path, name)] == steps
-    assert all(path.is_dir() for path in select.paths(tmp_path, name))
+    paths = select.paths(finished_run, name)
+    assert [int(path.name) for path in paths] == steps
+    assert all(path.is_dir() for path in paths)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +72,11 @@ def test_a_name_means_a_checkpoint_or_the_mean_of_the_last(
     ],
 )
 def test_a_name_has_the_paths_of_those_of_its_checkpoints_that_exist(
-    tmp_path: pathlib.Path, name: str, steps: list[int]
+    finished_run: pathlib.Path, tmp_path: pathlib.Path, name: str, steps: list[int]
 ) -> None:
-    trees.save(tmp_path / "checkpoints", trees.VALUES)
-    trees.save(tmp_path / "best", trees.BEST)
-    assert [int(path.name) for path in select.paths(tmp_path, name)] == steps
+    ignored = shutil.ignore_patterns("averaged")
+    workdir = shutil.copytree(finished_run, tmp_path / "run", ignore=ignored)
+    assert [int(path.name) for path in select.paths(workdir, name)] == steps
 
 
 @pytest.mark.parametrize("name", ["newest", "best", "8", "average:1"])
