@@ -217,7 +217,12 @@ def test_processes_that_see_other_checkpoints_are_refused(
 def test_processes_of_other_runs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     small = settings.small_settings(**OVERRIDES)
 
-    def run(file: str = "news.en", weight: float = 1.0, **changes: Any) -> resume.Run:
+    def check(
+        file: str = "news.en",
+        weight: float = 1.0,
+        params: Any = None,
+        **changes: Any,
+    ) -> None:
         corpus = {"name": "news", "source": file, "target": "n.de", "weight": weight}
         data = dataclasses.replace(
             small.data,
@@ -227,12 +232,13 @@ def test_processes_of_other_runs_are_refused(monkeypatch: pytest.MonkeyPatch) ->
         values = {"training_text": "1", "valid_text": "2", "tokenizer": "13a"}
         words = mock.Mock(spec=vocabulary.Vocabulary)
         words.fingerprint = changes.pop("words", "abc")
-        return resume.Run(
+        run = resume.Run(
             dataclasses.replace(small, data=data),
             files.Directory(pathlib.Path("run")),
             words,
             **values | changes,
         )
+        resume.check_processes_agree(run, params)
 
     sent: list[np.ndarray] = []
 
@@ -243,17 +249,26 @@ def test_processes_of_other_runs_are_refused(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(processes, "num_processes", lambda: 3)
     monkeypatch.setattr(processes, "gather_from_all", gathered)
-    resume.check_processes_agree(run())
+    params = {"embedding": np.ones((3, 2), np.float32)}
+    check(params=params)
     # On this host the text lies elsewhere.
-    resume.check_processes_agree(run(file="/mnt/news.en"))
+    check(file="/mnt/news.en", params={"embedding": np.ones((3, 2), np.float32)})
+    other_params = {"embedding": np.zeros((3, 2), np.float32)}
+    same = {"params": params}
     for other, names in (
-        (run(weight=2.0), "settings"),
-        (run(words="abd"), "vocabulary"),
-        (run(training_text="3", valid_text=""), "training text, validation text"),
+        (same | {"weight": 2.0}, "settings"),
+        (same | {"words": "abd"}, "vocabulary"),
+        (
+            same | {"training_text": "3", "valid_text": ""},
+            "training text, validation text",
+        ),
+        (same | {"tokenizer": "ja-mecab"}, "BLEU's tokeniser"),
+        ({"params": other_params}, "the parameters of --init_from"),
+        ({"params": None}, "the parameters of --init_from"),
     ):
         message = rf"^processes \[1, 2\] differ from process 0 in {names}: "
         with pytest.raises(ValueError, match=message):
-            resume.check_processes_agree(other)
+            check(**other)
 
 
 def test_processes_of_another_workdir_are_refused_before_training(
@@ -274,7 +289,7 @@ def test_processes_of_another_workdir_are_refused_before_training(
     with pytest.raises(ValueError, match=message):
         train(long, workdir)
     # What the run is was compared first.
-    assert shapes[0] == (4,)
+    assert shapes[0] == (6,)
 
 
 def test_an_outage_costs_no_update_and_the_store_has_all_later(

@@ -79,7 +79,8 @@ def train(
         divergence.DivergedError: Too many batches gave no finite loss or a spike.
         ValueError: The run cannot resume with these settings or this text; not even
             single rows fit the memory; metrics.jsonl or the data is damaged; or several
-            processes have different settings, vocabularies, texts or workdirs.
+            processes have different settings, vocabularies, texts, tokenisers, first
+            parameters or workdirs.
         store.CheckpointError: No checkpoint can be used, or the last one could not be
             written.
         OSError: The workdir or its store cannot be written at the start, or a
@@ -97,7 +98,7 @@ def train(
         if "valid" in data.counts
         else "",
     )
-    resume.check_processes_agree(run)
+    resume.check_processes_agree(run, initial_params)
     pairs, corpus_sizes = data.token_pairs("train"), data.manifest.corpus_sizes
     batches = training_batches.make_training_batches(
         settings.data, pairs, seed=settings.seed, corpus_sizes=corpus_sizes

@@ -350,12 +350,18 @@ def _check_agreement(
         )
 
 
-def check_processes_agree(run: Run) -> None:
+def check_processes_agree(run: Run, initial_params: Any = None) -> None:
     """Refuse processes that would train another run than process 0.
 
+    Args:
+        run: The run.
+        initial_params: Parameters of a new run, which each process has read for itself;
+            None if they are random.
+
     Raises:
-        ValueError: Their settings, vocabularies or texts differ; raised in every
-            process. Paths may differ, as a text may lie elsewhere on each host.
+        ValueError: Their settings, vocabularies, texts, tokenisers or parameters
+            differ; raised in every process. Paths may differ, as a text may lie
+            elsewhere on each host.
     """
     if processes.num_processes() == 1:
         return
@@ -370,6 +376,11 @@ def check_processes_agree(run: Run) -> None:
         "vocabulary": run.vocabulary.fingerprint,
         "training text": run.training_text,
         "validation text": run.valid_text,
+        # Packages decide it. With other scores a process would stop at another step.
+        "BLEU's tokeniser": run.tokenizer,
+        "the parameters of --init_from": ""
+        if initial_params is None
+        else store.digest(initial_params),
     }
     digests = processes.gather_from_all(
         np.array([_digest(part) for part in parts.values()], np.int32)
@@ -381,7 +392,7 @@ def check_processes_agree(run: Run) -> None:
         raise ValueError(
             f"processes {numbers} differ from process 0 in {', '.join(names)}: one run "
             "needs the same in all; start each host with the same flags, files and "
-            "version of vaswani_jax"
+            "packages"
         )
 
 
