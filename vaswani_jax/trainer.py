@@ -280,7 +280,7 @@ def _train(
 
         processes.run_on_main(hold, ValueError, OSError)
         if not processes.is_main_process():
-            directory.pull()
+            directory.pull(is_follower=True)
         run_loggers = processes.run_on_main(
             lambda: stack.enter_context(loggers.open_loggers(config, directory.path)),
             ValueError,
@@ -328,7 +328,7 @@ def _train(
             _draw_curves(os.fspath(workdir), directory.path)
         processes.run_on_main(directory.push, ValueError, OSError)
         if not processes.is_main_process():
-            directory.pull()
+            directory.pull(is_follower=True)
         evaluations = []
         for evaluation in scores.score_average(config, data, workdir=directory):
             evaluations.append(evaluation)
@@ -430,6 +430,6 @@ def _prepare(
 
     data = processes.run_on_main(prepare_and_push, ValueError, OSError, ImportError)
     if data is None:
-        workdir.pull()
+        workdir.pull(is_follower=True)
         data = prepare(rebuild=False)
     return data

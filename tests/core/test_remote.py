@@ -260,6 +260,22 @@ def test_what_another_run_has_superseded_is_set_aside(
     assert content(aside) == unsent
 
 
+def test_a_follower_sets_aside_what_it_has_not_sent(
+    url: str, machine: Machine, local_run: pathlib.Path
+) -> None:
+    """It wrote the run before, and was killed; another process writes it now."""
+    unsent = {
+        "checkpoints/3/files.json": "seal",
+        "checkpoints/3/params/a": "3",
+        "metrics.jsonl": "1\n2\n3\n",
+    }
+    write(local_run, unsent)
+    machine.pull(url, is_follower=True)
+    assert content(local_run) == stored(url) == RUN
+    [aside] = local_run.parent.glob("*.superseded-*")
+    assert content(aside) == unsent
+
+
 @pytest.mark.usefixtures("local_run")
 def test_only_what_is_asked_for_is_fetched(url: str, other_machine: Machine) -> None:
     assert content(other_machine.pull(url, file_names=["config.json"])) == {

@@ -266,6 +266,7 @@ class Directory:
         skip: Collection[str] = (),
         file_names: Collection[str] = (),
         mark: str = "",
+        is_follower: bool = False,
     ) -> pathlib.Path:
         """Download what the store has changed, unless another program holds the lock.
 
@@ -274,6 +275,8 @@ class Directory:
             file_names: The only files to download, as names, globs or directories; if
                 empty, download all.
             mark: A file that the store must have unless it is empty.
+            is_follower: Whether a process on another machine writes the run. Files that
+                this machine has not sent are then set aside.
 
         Returns:
             The path on this machine.

@@ -143,6 +143,7 @@ class RemoteDirectory(files.Directory):
         skip: Collection[str] = (),
         file_names: Collection[str] = (),
         mark: str = "",
+        is_follower: bool = False,
     ) -> pathlib.Path:
         # ./a and x//b are a and x/b, as on this machine.
         file_names = [posixpath.normpath(name) for name in file_names]
@@ -163,7 +164,9 @@ class RemoteDirectory(files.Directory):
                     )
                 return self.path
             local = self._local_versions()
-            is_local_ahead = self._is_local_ahead(remote)
+            # A follower may have written the run at an earlier start. The process that
+            # writes it in this one lacks what was not sent.
+            is_local_ahead = not is_follower and self._is_local_ahead(remote)
             # Data that was prepared here, and not sent before the process ended.
             unsent_manifests = {
                 name

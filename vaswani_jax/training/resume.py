@@ -126,7 +126,7 @@ def resume(
             read.
     """
     if not processes.is_main_process():
-        run.workdir.pull()
+        run.workdir.pull(is_follower=True)
     checkpoint = newest_valid(run.checkpoints, fetch_again=run.workdir.pull_again)
     if checkpoint is None:
         state = _new_state(run, initial_params)
