@@ -136,6 +136,21 @@ def test_a_run_is_the_last_start_from_step_0(tmp_path: pathlib.Path) -> None:
     assert run_record.identify_run(tmp_path)["id"] not in ("", ids[0])
 
 
+def test_the_newest_start_is_that_of_the_last_whole_line(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = settings.small_settings()
+    assert run_record.newest_start(tmp_path) == ""
+    ids = []
+    for step in (0, 4):
+        run_record.record_start(tmp_path, small, step=step, changes=[])
+        ids.append(run_record.newest_start(tmp_path))
+    assert len({"", *ids}) == 3
+    with open(tmp_path / "starts.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"id": "cut')
+    assert run_record.newest_start(tmp_path) == ids[1]
+
+
 def test_a_repository_around_the_installation_is_not_the_source(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

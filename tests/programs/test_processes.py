@@ -2,10 +2,11 @@
 
 import json
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -47,6 +48,7 @@ def start(
     processes: int,
     devices: int,
     mirrors: pathlib.Path | None = None,
+    workdirs: Sequence[pathlib.Path] = (),
 ) -> list[subprocess.Popen[bytes]]:
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -57,7 +59,7 @@ def start(
         if mirrors:
             environment["VASWANI_JAX_MIRRORS"] = str(mirrors / str(number))
         words = [
-            *runs.command(program, workdir),
+            *runs.command(program, workdirs[number] if workdirs else workdir),
             *FLAGS,
             *flags,
             f"--coordinator=localhost:{port}",
@@ -256,6 +258,21 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
     goal, expected = further(saved, alone, tmp_path)
     finish(start("main", workdir, goal, processes=4, devices=2))
     assert_same_run(workdir, expected)
+
+
+def test_copies_of_a_run_are_no_shared_workdir(
+    tmp_path: pathlib.Path, alone: pathlib.Path
+) -> None:
+    """As if a run was copied to the disks of two hosts, and resumed there."""
+    workdirs = [tmp_path / name for name in ("one", "two")]
+    for workdir in workdirs:
+        shutil.copytree(alone, workdir)
+    longer = f"--config.training.num_steps={SETTINGS['training.num_steps'] + 1}"
+    workers = start("main", "", longer, processes=2, devices=4, workdirs=workdirs)
+    messages = [process.communicate(timeout=300)[1].decode() for process in workers]
+    assert [process.returncode for process in workers] == [1, 1], messages
+    for workdir, message in zip(workdirs, messages, strict=True):
+        assert f"processes [1] see another --workdir={workdir} than" in message
 
 
 @pytest.mark.parametrize(

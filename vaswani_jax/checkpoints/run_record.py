@@ -105,14 +105,26 @@ def identify_run(workdir: pathlib.Path) -> dict[str, str]:
 
     The id is that of its last start from step 0; "" if it has recorded none.
     """
+    ids = [start["id"] for start in _read_starts(workdir) if start["step"] == 0]
+    run_id = ids[-1][:8] if ids else ""
+    return {"id": run_id, "workdir": str(workdir.absolute())}
+
+
+def newest_start(workdir: pathlib.Path) -> str:
+    """Return the id of a workdir's last start; "" if it has recorded none."""
+    starts = _read_starts(workdir)
+    return str(starts[-1]["id"]) if starts else ""
+
+
+def _read_starts(workdir: pathlib.Path) -> list[dict[str, Any]]:
+    """Return the `id` and the `step` of each start that a workdir records."""
     path = workdir / "starts.jsonl"
-    run_id = ""
+    starts = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         with contextlib.suppress(ValueError, TypeError, KeyError):  # a cut-off line
             start = dict(json.loads(line))
-            if start["step"] == 0:
-                run_id = str(start["id"])[:8]
-    return {"id": run_id, "workdir": str(workdir.absolute())}
+            starts.append({"id": str(start["id"]), "step": start["step"]})
+    return starts
 
 
 def may_be_same_run(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

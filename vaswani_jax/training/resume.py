@@ -412,8 +412,8 @@ def check_workdir_is_shared(run: Run) -> None:
             with contextlib.suppress(OSError):
                 # NFS may remember that there was no such directory; this asks it anew.
                 run.workdir.path.mkdir(parents=True, exist_ok=True)
-            run.workdir.pull()
-        digest = _digest(run_record.identify_run(run.workdir.path)["id"])
+            run.workdir.pull(is_follower=True)
+        digest = _digest(run_record.newest_start(run.workdir.path))
     except (OSError, ValueError) as error:
         read_error = error  # The others must not wait for this process.
     digests = processes.gather_from_all(np.array(digest, np.int32))
