@@ -189,6 +189,29 @@ def test_a_reader_keeps_no_checkpoint_that_training_has_pruned(
     assert checkpoint_store.steps(reader / "checkpoints") == [3]
 
 
+def test_the_copy_of_an_average_goes_with_it(
+    url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
+) -> None:
+    def average(step: int) -> dict[str, str]:
+        names = ("/files.json", "/params/a", ".safetensors")
+        return {f"averaged/{step}{name}": str(step) for name in names}
+
+    def averages(texts: dict[str, str]) -> dict[str, str]:
+        return {name: text for name, text in texts.items() if name[:9] == "averaged/"}
+
+    write(local_run, average(2))
+    machine.push(url, folder="averaged")
+    reader = other_machine.pull(url)
+    assert averages(content(reader)) == average(2)
+    shutil.rmtree(local_run / "averaged")
+    write(local_run, average(3))
+    machine.push(url, folder="averaged")
+    assert averages(stored(url)) == average(3)
+    other_machine.pull(url)
+    assert averages(content(reader)) == average(3)
+    assert averages(content(machine.pull(url))) == average(3)
+
+
 def test_a_damaged_record_of_the_last_sync_is_named(
     url: str, machine: Machine, local_run: pathlib.Path
 ) -> None:

@@ -75,3 +75,20 @@ def test_a_seal_belongs_to_the_files_beside_it() -> None:
     assert sync.find_seal("config.json", names) is None
     assert sync.checkpoint_path(PART) == "checkpoints/8"
     assert sync.checkpoint_path("data/train.ids") is None
+
+
+def test_a_copy_in_one_file_goes_with_the_average_beside_it_and_needs_no_seal() -> None:
+    copy, seal = "averaged/8.safetensors", "averaged/8/files.json"
+    assert sync.checkpoint_path(copy) == sync.checkpoint_path(seal) == "averaged/8"
+    assert sync.find_seal(copy, {copy, seal}) is None
+    assert sync.find_manifest(copy) == ""
+    versions = {copy: "1", seal: "1"}
+    last_sync = {name: Sync("1", "1") for name in versions}
+    for local, is_changed in (("1", False), ("2", True)):
+        changed = sync.is_changed(
+            copy, local={copy: local, seal: "1"}, remote=versions, last_sync=last_sync
+        )
+        assert changed == is_changed
+    assert sync.find_pruned([copy], ["averaged/9/files.json"]) == {copy}
+    # A file of the user's own.
+    assert sync.checkpoint_path("checkpoints/8.safetensors") is None

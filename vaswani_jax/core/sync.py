@@ -21,8 +21,11 @@ PRIVATE = re.compile(
     r"|\.unfinished|checkpoint-tmp|^/|//|/$|^$"
 )
 SEALS = ("files.json", "manifest.json")
-# A checkpoint never changes once it is sealed, and is deleted as a whole.
-CHECKPOINT = re.compile(r"((?:checkpoints|best|averaged)/\d+)/")
+# A checkpoint never changes once it is sealed, and is deleted as a whole: an average
+# with the copy in one file beside it.
+CHECKPOINT = re.compile(
+    r"((?:checkpoints|best|averaged)/\d+(?=/)|averaged/\d+(?=\.safetensors$))"
+)
 SEALED = re.compile(r"((?:checkpoints|best|averaged)/\d+|data)/")
 # The fields that change with a file, as the stores call them.
 VERSIONS = ("etag", "ETag", "generation", "md5Hash", "mtime", "LastModified", "created")
@@ -114,7 +117,7 @@ def is_changed(
 
 
 def checkpoint_path(name: str) -> str | None:
-    """Return the folder of the checkpoint that a file is in."""
+    """Return the folder of the checkpoint that a file is in, or is a copy of."""
     return match[1] if (match := CHECKPOINT.match(name)) else None
 
 
