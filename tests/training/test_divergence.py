@@ -16,6 +16,7 @@ import pytest
 from tests import settings
 from tests.training.small_runs import OVERRIDES, read_metrics, train
 from vaswani_jax.checkpoints import store
+from vaswani_jax.core import files, processes
 from vaswani_jax.data import prepared, training_batches
 from vaswani_jax.training import divergence, preemption, resume, step
 
@@ -180,6 +181,46 @@ def test_a_fine_tuned_run_goes_back_to_the_parameters_it_began_with(
     # The parameters that were the best before it went back are still its own.
     assert store.steps(tmp_path / "best") == [1]
     assert not (tmp_path / "best.old").exists()
+
+
+def test_the_store_has_all_when_several_processes_go_back(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, totals: list[int]
+) -> None:
+    """Process 0 may have a checkpoint that it could not send."""
+    events: list[str] = []
+
+    class Workdir(files.Directory):
+        def push(self, *, folder: str = "") -> None:
+            events.append("push")
+
+    small = settings.small_settings(
+        **OVERRIDES
+        | {
+            "training.num_steps": 4,
+            "training.checkpoint_every_steps": 2,
+            "training.max_skipped_batches": 1,
+        }
+    )
+    poison(monkeypatch, lambda num_updates, total: total == totals[2], np.nan)
+    skip, resume_run = divergence.skip_batch, resume.resume
+
+    def skip_as_one_of_two(*args: Any, **options: Any) -> list[int]:
+        events.append("skip")
+        monkeypatch.setattr(processes, "num_processes", lambda: 2)
+        return skip(*args, **options)
+
+    def resume_alone(*args: Any, **options: Any) -> resume.Resumed:
+        events.append("resume")
+        monkeypatch.setattr(processes, "num_processes", lambda: 1)
+        return resume_run(*args, **options)
+
+    monkeypatch.setattr(processes, "gather_from_all", lambda same: np.stack([same] * 2))
+    monkeypatch.setattr(divergence, "skip_batch", skip_as_one_of_two)
+    monkeypatch.setattr(resume, "resume", resume_alone)
+    last = train(small, Workdir(tmp_path / "run"))
+    assert last.record["skipped"] == [2]
+    # It sends the start and the first checkpoint; later the second one.
+    assert events == ["resume", *["push"] * 2, "skip", "push", "resume", "push"]
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])

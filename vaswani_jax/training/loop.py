@@ -84,7 +84,8 @@ def train(
         store.CheckpointError: No checkpoint can be used, or the last one could not be
             written.
         OSError: The workdir or its store cannot be written at the start, or a
-            checkpoint is complete but cannot be read.
+            checkpoint is complete but cannot be read. With several processes, also if
+            the store cannot be written when they go back to a checkpoint.
         files.SupersededError: Another run has begun on that store since.
         preemption.Stopped: A signal stopped the run; its state is saved.
     """
@@ -299,6 +300,9 @@ class _Loop:
             workdir=self.run.workdir.path,
             checkpoint_steps=store.steps(self.run.checkpoints),
         )
+        if processes.num_processes() > 1:
+            # The others go back to what the store has, which may lack a checkpoint.
+            processes.run_on_main(self.run.workdir.push, ValueError, OSError)
         resumed = resume.resume(
             self.run, self.initial_params, previous_best=self.progress.best
         )
