@@ -97,6 +97,19 @@ def test_a_device_keeps_an_eighth_of_the_divided_moments() -> None:
     assert jax.tree.structure(shapes) == jax.tree.structure(state)
 
 
+def test_the_first_moments_are_on_the_host_and_those_of_the_optimizer() -> None:
+    small = settings.small_settings(
+        **{"optimizer.weight_decay": 0.1, "optimizer.frozen": "encoder/*"},
+        **{"training.ema_decay": 0.9, **SHARDED},
+    )
+    state = training_step.create_state(small, vocab_size=updates.V)
+    expected = optimizer.make_optimizer(small).init(state.params)
+    updates.assert_equal(state.opt_state, expected)
+    for leaf, other in updates.pairs_of_leaves(state.opt_state, expected):
+        assert isinstance(leaf, np.ndarray)
+        assert leaf.dtype == other.dtype
+
+
 def test_gradients_are_scattered_and_parameters_gathered() -> None:
     settings_ = settings.small_settings(**updates.SMOOTH, **SHARDED)
     state = training_step.placed_shapes(settings_, vocab_size=updates.V)

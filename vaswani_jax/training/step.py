@@ -77,9 +77,14 @@ def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> Tra
     """Return the state before the first update, a function of the seed alone."""
     model = transformer.Transformer(settings.model, vocab_size)
     has_average = settings.training.ema_decay > 0
+    is_sharded = settings.training.shard_optimizer
+
+    def init_moments(params: Params) -> optax.OptState:
+        return optimizer.make_optimizer(settings).init(params)
 
     def state_without_params(params: Params) -> TrainState:
-        opt_state = optimizer.make_optimizer(settings).init(params)
+        # A device may have room for no more than its part of divided moments.
+        opt_state = None if is_sharded else init_moments(params)
         average = jax.tree.map(jnp.copy, params) if has_average else None
         return TrainState(jnp.zeros((), jnp.int32), None, opt_state, average)
 
@@ -95,6 +100,11 @@ def create_state(settings: config.Config, *, vocab_size: types.VocabSize) -> Tra
     params, leaves = run(_stream(settings, INIT_STREAM))
     structure = jax.tree.structure(jax.eval_shape(state_without_params, params))
     state: TrainState = jax.tree.unflatten(structure, leaves)
+    if is_sharded:
+        # Adam begins with zeros, which stay on the host until they are divided.
+        shapes = jax.eval_shape(init_moments, params)
+        moments = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+        state = state.replace(opt_state=moments)
     return state.replace(params=params)
 
 
