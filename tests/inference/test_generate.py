@@ -124,18 +124,19 @@ def test_a_row_may_have_its_own_length_penalty_and_number_of_hypotheses() -> Non
             np.testing.assert_allclose(scores[row], expected_scores[row], rtol=1e-6)
 
 
-@pytest.mark.parametrize("sampling", [False, True])
+# Three hypotheses of each row, found and drawn.
+THREE_BEST = [
+    {"n_best": 3, "beam_size": 4, "sampling": False, "temperature": 1.0},
+    {"n_best": 3, "beam_size": 4, "sampling": True, "temperature": 0.7},
+]
+
+
+@pytest.mark.parametrize("search", THREE_BEST, ids=["beam", "sampling"])
 @pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
 def test_scores_are_those_of_forced_decoding(
-    seeds: tuple[int, ...], sampling: bool
+    seeds: tuple[int, ...], search: dict[str, Any]
 ) -> None:
-    outputs, scores = search_rows(
-        *(rows(SENTENCES), *seeds),
-        n_best=3,
-        beam_size=4,
-        sampling=sampling,
-        temperature=0.7 if sampling else 1.0,
-    )
+    outputs, scores = search_rows(rows(SENTENCES), *seeds, **search)
     outputs = [n_best[:3] for n_best in outputs]
     expected = forced_scores(outputs, *seeds, alpha=0.6)
     scores = scores[:, :3]
@@ -153,18 +154,20 @@ def test_one_model_twice_is_that_model() -> None:
     np.testing.assert_allclose(scores[:, 0], doubled[:, 0], rtol=1e-5)
 
 
-def test_a_row_depends_neither_on_its_batch_nor_on_its_padding() -> None:
-    for search in ({}, {"sampling": True}):
-        together, scores = search_rows(rows(SENTENCES), n_best=2, **search)
-        wide, _ = search_rows(rows(SENTENCES, width=19), n_best=2, **search)
-        assert wide == together
-        for index in (1, 2):
-            sentence = SENTENCES[index]
-            alone = rows([sentence], width=len(sentence) + 1)
-            alone = alone._replace(numbers=jnp.array([[index, 0]]))
-            tokens, score = search_rows(alone, n_best=2, **search)
-            assert tokens[0] == together[index]
-            np.testing.assert_allclose(score[0], scores[index], rtol=1e-4)
+@pytest.mark.parametrize("search", THREE_BEST, ids=["beam", "sampling"])
+def test_a_row_depends_neither_on_its_batch_nor_on_its_padding(
+    search: dict[str, Any],
+) -> None:
+    together, scores = search_rows(rows(SENTENCES), **search)
+    wide, _ = search_rows(rows(SENTENCES, width=19), **search)
+    assert wide == together
+    # The shortest has padding in the batch, too; the longest has none there.
+    for index in (1, 2):
+        alone = rows([SENTENCES[index]], width=9)
+        alone = alone._replace(numbers=jnp.array([[index, 0]]))
+        tokens, score = search_rows(alone, **search)
+        assert tokens[0] == together[index]
+        np.testing.assert_allclose(score[0], scores[index], rtol=1e-4)
 
 
 def test_eight_devices_find_what_one_finds() -> None:
