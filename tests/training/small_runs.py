@@ -5,7 +5,7 @@ import pathlib
 from typing import Any
 
 from vaswani_jax.checkpoints import store
-from vaswani_jax.core import config, files
+from vaswani_jax.core import config, data_config, files
 from vaswani_jax.core.types import Evaluator
 from vaswani_jax.data import prepared
 from vaswani_jax.training import loop
@@ -18,9 +18,21 @@ OVERRIDES = {
 }
 
 
+# Where generated text was prepared first, by all that decides what it becomes.
+_prepared: dict[tuple[config.DataConfig, int], pathlib.Path] = {}
+
+
 def zero_loss(params: object) -> dict[str, float]:
     """Evaluate any parameters alike."""
     return {"valid/loss": 0.0}
+
+
+def prepare(settings: config.Config, directory: pathlib.Path) -> prepared.PreparedData:
+    """Prepare the data of a run, or link what a run of the same settings generated."""
+    if settings.data.source in data_config.GENERATED:
+        first = _prepared.setdefault((settings.data, settings.seed), directory)
+        prepared.link_data(first, directory)
+    return prepared.open_or_prepare(settings, directory, rebuild=False)
 
 
 def train(
@@ -33,11 +45,7 @@ def train(
     """Train, and return the last checkpoint."""
     if isinstance(workdir, pathlib.Path):
         workdir = files.Directory(workdir)
-    data = prepared.open_or_prepare(
-        settings,
-        workdir.path / "data",
-        rebuild=False,
-    )
+    data = prepare(settings, workdir.path / "data")
     outcome = loop.train(
         settings,
         data,

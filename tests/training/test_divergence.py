@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from tests import settings
-from tests.training.small_runs import OVERRIDES, read_metrics, train
+from tests.training.small_runs import OVERRIDES, prepare, read_metrics, train
 from vaswani_jax.checkpoints import store
 from vaswani_jax.core import files, processes
-from vaswani_jax.data import prepared, training_batches
+from vaswani_jax.data import training_batches
 from vaswani_jax.training import divergence, preemption, resume, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
@@ -62,11 +62,12 @@ def test_an_update_that_diverges_is_named_among_several(
     poison(monkeypatch, lambda num_updates, total: num_updates == 4, np.nan)
     # Logged every third step only: the step named must still be the fourth.
     small = settings.small_settings(
+        **OVERRIDES,
         **{
             "training.num_steps": 6,
             "training.log_every_steps": 3,
             "training.checkpoint_every_steps": 3,
-        }
+        },
     )
     with pytest.raises(divergence.DivergedError, match=r"step 4 .*nan.*: step 3"):
         train(small, tmp_path)
@@ -81,7 +82,7 @@ def total_of(batch: Any) -> Any:
 def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
     """Return the totals of the first batches of a run, by default of two epochs."""
     small = settings.small_settings(**OVERRIDES)
-    data = prepared.open_or_prepare(small, directory, rebuild=False)
+    data = prepare(small, directory)
     batches = training_batches.make_training_batches(
         small.data,
         data.token_pairs("train"),
@@ -92,10 +93,10 @@ def totals_of(directory: pathlib.Path, count: int | None = None) -> list[int]:
     return [int(total_of(batches.batch_at(number))) for number in indices]
 
 
-@pytest.fixture
-def totals(tmp_path: pathlib.Path) -> list[int]:
+@pytest.fixture(scope="module")
+def totals(tmp_path_factory: pytest.TempPathFactory) -> list[int]:
     """The totals of the first two epochs, all different."""
-    totals = totals_of(tmp_path / "look")
+    totals = totals_of(tmp_path_factory.mktemp("look") / "data")
     assert len(set(totals)) == len(totals)
     return totals
 
@@ -158,7 +159,7 @@ def test_a_fine_tuned_run_goes_back_to_the_parameters_it_began_with(
             "training.max_skipped_batches": 1,
         }
     )
-    data = prepared.open_or_prepare(small, tmp_path / "data", rebuild=False)
+    data = prepare(small, tmp_path / "data")
     size = data.vocabulary.size
     initial = settings.random_params(small.model, vocab_size=size, seed=5)
     placed = []
