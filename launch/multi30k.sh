@@ -14,7 +14,7 @@ if (($# < 2)); then
     exit 2
 fi
 for name in "$1" "$2"; do
-    # realpath would make a directory here of it.
+    # realpath would turn a URL into a path in this directory.
     [[ $name != *://* ]] || { echo "error: $name must be a path on this machine, not a URL" >&2; exit 2; }
 done
 text=$(realpath -m "$1") runs=$(realpath -m "$2")

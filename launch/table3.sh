@@ -14,7 +14,7 @@ config=${1:-configs/table3.py}
 name=$(basename "$config" .py)
 failed=()
 
-# is_scored ROW [FLAGS...]: whether the average after the row's last update is scored.
+# is_scored ROW [FLAGS...]: succeeds if the average after the row's last update is scored.
 is_scored() {
     local steps record
     steps=$(launch/one_host.sh --config="$config:$1" "${@:2}" --print_config 2>/dev/null |

@@ -31,7 +31,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture
 def directory(original: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
-    """A copy of them, for one test."""
+    """A copy of `original`, for one test."""
     return pathlib.Path(shutil.copytree(original, tmp_path, dirs_exist_ok=True))
 
 

@@ -81,7 +81,7 @@ REFUSED = {
     "demo --version": "unknown flag --version: `vaswani --version` prints the version",
     "--workdir=HOME/seeds": "--workdir=HOME/seeds holds a run for each seed, but one",
     "--workdir=HOME/seeds --seeds=2": (
-        "--config is missing: name that of the seeds, such as HOME/seeds/seed-1\n"
+        "--config is missing: name a run's directory, such as HOME/seeds/seed-1\n"
     ),
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
     "--workdir=~nobody_here/a": (

@@ -93,7 +93,7 @@ def test_marks_are_parts_of_words() -> None:
     assert not any(map(phrase_subwords.is_word_character, " .,-'\u2014\u3002"))
 
 
-def test_what_is_found_out_about_a_tokenizer_is_kept_as_long_as_it_is(
+def test_findings_about_a_tokenizer_are_kept_while_it_exists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = subwords_of("bpe").model

@@ -54,7 +54,7 @@ def run(
 def main(command: str) -> None:
     """Run the command lines that standard input has, and print how each ends."""
     importlib.import_module(f"vaswani_jax.{commands.COMMANDS[command][0]}")
-    # Or the first line would define them, and they would go with its other flags.
+    # Otherwise the first line would define them, and restoring flags removes them.
     app.define_help_flags()
     requests = json.load(sys.stdin)
     print(json.dumps([ending([command, *words], cwd) for words, cwd in requests]))

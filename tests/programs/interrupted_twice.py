@@ -2,7 +2,7 @@
 
 python -m tests.programs.interrupted_twice WORKDIR STEP [--FLAG=VALUE ...]
 
-Python ignores there what the handlers of signals raise.
+Python ignores what signal handlers raise there.
 """
 
 import gc
@@ -20,7 +20,7 @@ signals = [signal.SIGINT, signal.SIGINT]
 
 def interrupt(workdir: pathlib.Path, step: int) -> None:
     """Send the signals, once a step is recorded."""
-    # In another thread they would wait, and be one, for the main thread.
+    # From another thread both would wait for the main thread, and become one.
     if threading.current_thread() is not threading.main_thread():
         return
     if signals and long_runs.has_step(workdir, step):

@@ -169,8 +169,8 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.P
     return {line: tmp_path_factory.mktemp("line") for line in REFUSED}
 
 
-def in_place(text: str, paths: dict[str, pathlib.Path]) -> str:
-    """Return a text of REFUSED with the paths that it stands for."""
+def fill_in_paths(text: str, paths: dict[str, pathlib.Path]) -> str:
+    """Return a text of REFUSED with paths for its placeholders."""
     for name, path in paths.items():
         text = text.replace(name, str(path))
     return text
@@ -183,7 +183,7 @@ def refusals(
     """Return how each line ends, all in one process."""
     lines = []
     for line, directory in directories.items():
-        words = in_place(line, {**paths, "EMPTY": directory}).split()
+        words = fill_in_paths(line, {**paths, "EMPTY": directory}).split()
         if "--output" not in line:
             words.append(f"--output={directory / 'page.html'}")
         lines.append((words, directory))
@@ -200,7 +200,7 @@ def test_a_mistake_is_refused_in_one_line(
     directory, completed = directories[line], refusals[line]
     assert completed.returncode == 1 and completed.stdout == b""
     error = completed.stderr.decode().splitlines()[-1]
-    reason = in_place(REFUSED[line], {**paths, "EMPTY": directory})
+    reason = fill_in_paths(REFUSED[line], {**paths, "EMPTY": directory})
     assert error.startswith("error: ") and reason in error
     assert not list(directory.iterdir())
 

@@ -158,8 +158,8 @@ def test_a_missing_argument_is_refused_before_anything_is_logged() -> None:
     assert line == "error: --workdir is empty: name the directory of a run"
 
 
-def in_place(text: str, *, run: pathlib.Path, empty: pathlib.Path) -> str:
-    """Return a text of REFUSED with the paths that it stands for."""
+def fill_in_paths(text: str, *, run: pathlib.Path, empty: pathlib.Path) -> str:
+    """Return a text of REFUSED with paths for its placeholders."""
     return text.replace("RUN", str(run)).replace("EMPTY", str(empty))
 
 
@@ -176,7 +176,7 @@ def refusals(
     """Return how each line ends, all in one process."""
     lines = []
     for line, directory in directories.items():
-        words = in_place(line, run=trained, empty=directory).split()
+        words = fill_in_paths(line, run=trained, empty=directory).split()
         if "--output" not in line:
             words.append(f"--output={directory / 'picture.png'}")
         lines.append((words, directory))
@@ -193,6 +193,6 @@ def test_a_mistake_is_refused_in_one_line(
     directory, completed = directories[line], refusals[line]
     assert completed.returncode == 1 and completed.stdout == b""
     error = completed.stderr.decode().splitlines()[-1]
-    reason = in_place(REFUSED[line], run=trained, empty=directory)
+    reason = fill_in_paths(REFUSED[line], run=trained, empty=directory)
     assert error.startswith("error: ") and reason in error
     assert not list(directory.iterdir())

@@ -95,7 +95,7 @@ def test_a_run_that_is_named_twice_counts_once(
     [
         (["--runs=/nowhere/at/all"], "--runs=/nowhere/at/all is not a directory"),
         (["--runs=gs://bucket/runs"], "must be a path on this machine"),
-        (["--runs="], "--runs= names no file: name one, or leave it out"),
+        (["--runs="], "--runs has an empty path: name a file or a directory;"),
         (["--output=gs://bucket/report"], "must be a path on this machine"),
         (["--lengths=8,4"], "--lengths=8,4 must be two or more rising numbers, from 1"),
     ],

@@ -91,7 +91,10 @@ def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
         (("none", "--root_path=a"), "--root_path=a must begin with / and not end"),
         (("none", "--hosts=a:8000"), "--hosts=a:8000 must be a name or an address"),
         (("none", "--hosts="), "--hosts= names no host: name one, or leave it out"),
-        (("none", "--api_keys="), "--api_keys= names no file: name one, or leave it"),
+        (
+            ("none", "--api_keys="),
+            "--api_keys has an empty path: name a file or a directory;",
+        ),
         (
             ("none", "--cors_origins=https://a.org/"),
             "=https://a.org/ must be as browse",

@@ -42,7 +42,7 @@ def tell_main_thread(
 
 
 def stop_while_saving(workdir: pathlib.Path, step: int) -> str:
-    """Interrupt a run at once, after a step, while it saves; return its messages."""
+    """Stop a run after a step, and interrupt it before it saves; return its log."""
     with long_runs.running(workdir) as process:
         long_runs.wait_for_step(workdir, step)
         # It finds both when it goes on, before it can save.

@@ -366,7 +366,7 @@ def become(
 
 
 def end_at_once() -> None:
-    """End a forked program, after its own functions for that, with its status.
+    """End a forked program with its status, after its own functions of atexit.
 
     Else the interpreter would take all modules apart, and copy their pages: a large
     part of the time of a short program. Its first start in `fits` ends as usual.

@@ -97,7 +97,7 @@ def test_a_device_keeps_an_eighth_of_the_divided_moments() -> None:
     assert jax.tree.structure(shapes) == jax.tree.structure(state)
 
 
-def test_the_first_moments_are_on_the_host_and_those_of_the_optimizer() -> None:
+def test_the_initial_moments_are_on_the_host_and_those_of_the_optimizer() -> None:
     small = settings.small_settings(
         **{"optimizer.weight_decay": 0.1, "optimizer.frozen": "encoder/*"},
         **{"training.ema_decay": 0.9, **SHARDED},

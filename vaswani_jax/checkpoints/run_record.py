@@ -47,7 +47,7 @@ def refuse_other_config(workdir: pathlib.Path) -> None:
     """Refuse a directory whose config.json is no run's: a start would replace it.
 
     Raises:
-        ValueError: The message names the file.
+        ValueError: It is not the configuration of a run. The message names it.
     """
     path = workdir / "config.json"
     if not path.exists() or (workdir / "starts.jsonl").exists():

@@ -248,7 +248,7 @@ def _missing_config(
     if workdir and (reason := seeds.why_no_run(pathlib.Path(workdir))):
         if has_seeds:
             run = next(iter(seeds.find_runs(pathlib.Path(workdir)).values()))
-            return f"--config is missing: name that of the seeds, such as {run}"
+            return f"--config is missing: name a run's directory, such as {run}"
         return f"--workdir={reason}"
     if workdir and pathlib.Path(workdir).is_dir():
         return f"--workdir={workdir} holds no run (no config.json): name its --config"

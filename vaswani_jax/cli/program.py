@@ -170,7 +170,7 @@ def _discard_unwritten() -> None:
 
 
 def _refuse_empty_names() -> None:
-    """Refuse an empty path, as of an unset variable: its file would be left out."""
+    """Refuse an empty path, as an unset shell variable gives: it would be ignored."""
     for name in flags.FLAGS:
         flag = flags.FLAGS[name]
         is_path = isinstance(flag.parser, path_flags.PATH_PARSERS)
@@ -181,7 +181,10 @@ def _refuse_empty_names() -> None:
         ):
             if name == "workdir":
                 raise ValueError("--workdir is empty: name the directory of a run")
-            raise ValueError(f"--{name}= names no file: name one, or leave it out")
+            raise ValueError(
+                f"--{name} has an empty path: name a file or a directory; an optional "
+                "flag may be left out"
+            )
 
 
 def settings() -> config.Config:

@@ -83,8 +83,8 @@ def use_devices(count: int) -> None:
     if jax.device_count() != count:
         requested = plurals.format_count(count, "device")
         raise ValueError(
-            f"{requested} requested, but JAX sees {describe()}: request no more; on "
-            "TPUs, as many"
+            f"{requested} requested, but JAX sees {describe()}: request at most that "
+            "many; on TPUs, exactly that many"
         )
 
 

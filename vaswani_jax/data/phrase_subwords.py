@@ -14,7 +14,7 @@ from vaswani_jax.core import types
 from vaswani_jax.data.subwords import Subwords, parse_model
 from vaswani_jax.data.tokenizer import WORD_START, Tokenizer
 
-SomeTokenizer = TypeVar("SomeTokenizer", bound=Tokenizer)
+TokenizerType = TypeVar("TokenizerType", bound=Tokenizer)
 Value = TypeVar("Value")
 # A word after one of these follows a space.
 END_MARKS = ".,;:!?…·。，、；：！？।؟،؛"
@@ -40,18 +40,18 @@ def is_inside_word(text: str, index: int) -> bool:
 
 
 def _keep_with_tokenizer(
-    find: Callable[[SomeTokenizer], Value],
-) -> Callable[[SomeTokenizer], Value]:
+    find: Callable[[TokenizerType], Value],
+) -> Callable[[TokenizerType], Value]:
     """Make a function keep what it returns for as long as the tokenizer exists.
 
     A server may have any number of models, and replaces those that change.
     """
-    values: weakref.WeakKeyDictionary[SomeTokenizer, Value] = (
+    values: weakref.WeakKeyDictionary[TokenizerType, Value] = (
         weakref.WeakKeyDictionary()
     )
 
     @functools.wraps(find)
-    def find_once(subwords: SomeTokenizer) -> Value:
+    def find_once(subwords: TokenizerType) -> Value:
         value = values.get(subwords)
         if value is None:
             value = values[subwords] = find(subwords)

@@ -23,10 +23,11 @@ Spans = list[tuple[int, int]]
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A sentence and the tags that name its target language.
+    """A sentence and the tags before it.
 
     Attributes:
-        tags: Those of the direction and of the text, or "".
+        tags: The tag of the direction, and the code and tags of earlier sentences that
+            hold for this one; or "".
         sentence: The sentence.
     """
 

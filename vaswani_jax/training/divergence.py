@@ -113,12 +113,14 @@ def skip_batch(
             failure = f"; {path} cannot be written ({error})"
     if len(skipped_batches) >= max_skipped_batches:
         newest = f"step {checkpoint_steps[-1]:,}" if checkpoint_steps else "none yet"
+        advice = "resume with a lower learning rate"
+        if not failure:
+            advice = f"look at these pairs, or {advice}"
         raise DivergedError(
             f"{bad_update}; batches skipped before: {len(skipped_batches)} "
             f"(config.training.max_skipped_batches={max_skipped_batches})"
             f"{failure or f'. {path} has the pairs of each'}; the last good checkpoint "
-            f"in {workdir}: {newest}; look at these pairs, or resume with a lower "
-            "learning rate"
+            f"in {workdir}: {newest}; {advice}"
         )
     recorded = failure or f" (its pairs are in {path})"
     logger.warning(f"{bad_update}; batch {batch:,} is skipped{recorded}")

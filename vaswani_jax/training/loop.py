@@ -79,7 +79,7 @@ def train(
         divergence.DivergedError: Too many batches gave no finite loss or a spike.
         ValueError: The run cannot resume with these settings or this text; not even
             single rows fit the memory; metrics.jsonl or the data is damaged; or several
-            processes have different settings, vocabularies, texts, tokenisers, first
+            processes have different settings, vocabularies, texts, tokenisers, initial
             parameters or workdirs.
         store.CheckpointError: No checkpoint can be used, or the last one could not be
             written.

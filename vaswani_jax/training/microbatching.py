@@ -24,11 +24,12 @@ AUTO = "auto"
 USABLE = 0.9
 
 
-# What to do when an update needs more memory than there is.
+# What to do when not even single rows fit.
 HOW_TO_FIT_A_ROW = (
     "config.model.rematerialize=True, config.training.shard_optimizer=True (on several "
     "devices) or a smaller model needs less"
 )
+# What to do when an update needs more memory than there is.
 HOW_TO_FIT = (
     "an update needs more memory than is available; a smaller batch, "
     "config.training.accumulate_steps=auto, config.training.shard_optimizer=True (on "
@@ -237,8 +238,8 @@ def choose(
         if number >= bucket.rows / parallel.num_devices():
             raise DoesNotFitError(
                 f"config.training.accumulate_steps=auto: {candidate}; not even single "
-                f"rows of {bucket.describe_tokens()} fit {USABLE:.0%} of that; "
-                f"{HOW_TO_FIT_A_ROW}",
+                f"rows of {bucket.describe_tokens()} fit {USABLE:.0%} of the available "
+                f"memory; {HOW_TO_FIT_A_ROW}",
                 candidate,
             )
         number *= 2

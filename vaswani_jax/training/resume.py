@@ -376,7 +376,7 @@ def check_processes_agree(run: Run, initial_params: Any = None) -> None:
         "vocabulary": run.vocabulary.fingerprint,
         "training text": run.training_text,
         "validation text": run.valid_text,
-        # Packages decide it. With other scores a process would stop at another step.
+        # Packages choose it. Processes with different scores stop at different steps.
         "BLEU's tokeniser": run.tokenizer,
         "the parameters of --init_from": ""
         if initial_params is None
