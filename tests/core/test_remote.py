@@ -351,38 +351,6 @@ def test_a_directory_that_is_replaced_has_no_seal_until_it_is_whole(
     assert stored(url) == content(local_run)
 
 
-def test_a_start_deletes_the_checkpoint_that_a_killed_one_was_sending(
-    url: str, machine: Machine, local_run: pathlib.Path
-) -> None:
-    store, root = fsspec.core.url_to_fs(url)
-
-    def send(texts: dict[str, str]) -> None:
-        for name, text in texts.items():
-            if not store.async_impl:
-                store.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
-            store.pipe_file(f"{root}/{name}", text.encode())
-
-    unsealed = {"checkpoints/3/params/x": "3"}
-    # What is whole, and what is no checkpoint for resuming.
-    others = {
-        "checkpoints/4/files.json": "seal",
-        "checkpoints/4/params/x": "4",
-        "checkpoints/notes": "the user's own",
-        "best/3/params/x": "3",
-    }
-    send(unsealed | others)
-    machine.push(url)
-    assert stored(url) == RUN | unsealed | others, "it may be in the middle of it"
-    write(local_run, {"starts.jsonl": "first\nsecond\n"})
-    machine.push(url)
-    assert stored(url) == content(local_run) | others
-    # This one has made, and not sealed, the same step.
-    send(unsealed)
-    write(local_run, unsealed | {"starts.jsonl": "first\nsecond\nthird\n"})
-    machine.push(url)
-    assert stored(url) == content(local_run) | others
-
-
 def test_files_of_earlier_data_go_with_it(
     url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
 ) -> None:

@@ -277,21 +277,8 @@ class RemoteDirectory(files.Directory):
                 last_sync=last_sync,
             )
             self._upload(sorted(seals))
-            checkpoints = {sync.checkpoint_path(name) for name in local} | {None}
-            if STARTS in changed_names & remote.keys():
-                # This start takes over: what an earlier one was sending gets no seal.
-                listed = self._list_versions()
-                self._delete(
-                    {
-                        name
-                        for name in listed
-                        if name.startswith("checkpoints/")
-                        and sync.checkpoint_path(name) not in checkpoints
-                        and not sync.find_seal(name, listed)
-                    },
-                    last_sync=last_sync,
-                )
             # Delete the checkpoints that were deleted here.
+            checkpoints = {sync.checkpoint_path(name) for name in local} | {None}
             self._delete(
                 {
                     name
@@ -401,7 +388,7 @@ class RemoteDirectory(files.Directory):
         for name in sorted(names, key=sync.is_seal, reverse=True):
             with contextlib.suppress(FileNotFoundError):
                 self._store.rm_file(f"{self._root}/{name}")
-            last_sync.pop(name, None)
+            del last_sync[name]
 
     def _upload(self, names: Collection[str]) -> None:
         if not names:
@@ -417,27 +404,23 @@ class RemoteDirectory(files.Directory):
 
         Unsealed files are left out, unless they are named.
         """
-        versions = self._list_versions()
-        return {
-            name: version
-            for name, version in versions.items()
-            if not sync.SEALED.match(name)
-            or sync.find_seal(name, versions)
-            or sync.matches(name, file_names)
-        }
-
-    def _list_versions(self) -> dict[str, str]:
-        """Return the version of each file on the store, of unsealed ones, too."""
         self._store.invalidate_cache()
         try:
             listing = sync.list_files(self._store, self._root)
         except FileNotFoundError:
             return {}
         start = len(self._root.rstrip("/")) + 1
-        return {
+        versions = {
             path[start:]: sync.remote_version(fields)
             for path, fields in listing.items()
             if not sync.PRIVATE.search(path[start:])
+        }
+        return {
+            name: version
+            for name, version in versions.items()
+            if not sync.SEALED.match(name)
+            or sync.find_seal(name, versions)
+            or sync.matches(name, file_names)
         }
 
     def _local_versions(self) -> dict[str, str]:
