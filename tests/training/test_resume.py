@@ -221,6 +221,7 @@ def test_processes_of_other_runs_are_refused(monkeypatch: pytest.MonkeyPatch) ->
         file: str = "news.en",
         weight: float = 1.0,
         params: Any = None,
+        best_metric: str = "bleu",
         **changes: Any,
     ) -> None:
         corpus = {"name": "news", "source": file, "target": "n.de", "weight": weight}
@@ -229,11 +230,12 @@ def test_processes_of_other_runs_are_refused(monkeypatch: pytest.MonkeyPatch) ->
             corpora=corpora.corpora_text([corpus]),
             text_directory=f"text/{file}",
         )
+        training = dataclasses.replace(small.training, best_metric=best_metric)
         values = {"training_text": "1", "valid_text": "2", "tokenizer": "13a"}
         words = mock.Mock(spec=vocabulary.Vocabulary)
         words.fingerprint = changes.pop("words", "abc")
         run = resume.Run(
-            dataclasses.replace(small, data=data),
+            dataclasses.replace(small, data=data, training=training),
             files.Directory(pathlib.Path("run")),
             words,
             **values | changes,
@@ -269,6 +271,10 @@ def test_processes_of_other_runs_are_refused(monkeypatch: pytest.MonkeyPatch) ->
         message = rf"^processes \[1, 2\] differ from process 0 in {names}: "
         with pytest.raises(ValueError, match=message):
             check(**other)
+    sent.clear()
+    # BLEU chooses nothing here.
+    check(best_metric="loss")
+    check(best_metric="loss", tokenizer="ja-mecab")
 
 
 def test_processes_of_another_workdir_are_refused_before_training(

@@ -48,13 +48,14 @@ def refuse_other_config(workdir: pathlib.Path) -> None:
 
     Raises:
         ValueError: It is not the configuration of a run. The message names it.
+        OSError: It cannot be read.
     """
     path = workdir / "config.json"
     if not path.exists() or (workdir / "starts.jsonl").exists():
         return
     try:
         values = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, TypeError, ValueError):
+    except (TypeError, ValueError):
         values = {}
     if not {"model", "data", "training"} <= values.keys():
         raise ValueError(

@@ -367,6 +367,7 @@ def check_processes_agree(run: Run, initial_params: Any = None) -> None:
         return
     values = config.flatten(config.to_dict(run.settings))
     shared = {key: values[key] for key in values.keys() - LOCAL_SETTINGS}
+    best_is_by_bleu = run.settings.training.best_metric == "bleu"
     corpora = [
         dataclasses.replace(corpus, source="", target="")
         for corpus in run.settings.data.training_corpora
@@ -377,7 +378,7 @@ def check_processes_agree(run: Run, initial_params: Any = None) -> None:
         "training text": run.training_text,
         "validation text": run.valid_text,
         # Packages choose it. Processes with different scores stop at different steps.
-        "BLEU's tokeniser": run.tokenizer,
+        "BLEU's tokeniser": run.tokenizer if best_is_by_bleu else "",
         "the parameters of --init_from": ""
         if initial_params is None
         else store.digest(initial_params),
