@@ -160,7 +160,9 @@ def test_a_drawing_that_is_too_large_is_saved_smaller(open_tab):
     data = pathlib.Path(download.value.path()).read_bytes()
     [width] = struct.unpack(">I", data[16:20])
     assert 30_000 < width <= 32_767
-    page.evaluate("HTMLCanvasElement.prototype.toBlob = (done) => done(null)")
+    page.evaluate(
+        "() => { HTMLCanvasElement.prototype.toBlob = (done) => done(null); }"
+    )
     page.click("#save-png")
     page.wait_for_selector("#alarm:not([hidden])")
     assert "save it as SVG" in page.locator("#alarm").inner_text()
@@ -175,7 +177,11 @@ def test_a_refused_address_is_written_later_and_the_page_draws(open_tab):
     page.fill("#threshold", "0.3")
     assert page.locator("#threshold-value").inner_text() == "0.30"
     page.evaluate("() => { delete history.replaceState; }")
-    page.wait_for_function("location.hash.includes('min=0.3')")
+    for _ in range(100):
+        if "min=0.3" in page.evaluate("location.hash"):
+            break
+        page.wait_for_timeout(100)
+    assert "min=0.3" in page.evaluate("location.hash")
 
 
 def test_the_direction_of_a_text_is_not_found_again_for_each_line(tab):
