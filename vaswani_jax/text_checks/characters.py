@@ -13,7 +13,8 @@ from vaswani_jax.text_checks.findings import Example, Finding, Severity
 from vaswani_jax.text_checks.sample import Block, numbered
 
 ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{2,4}) ?;", re.IGNORECASE)
-# A full stop or a comma after a space, as tokenisers write it, and after a word.
+# A full stop or a comma, also of Chinese and Japanese: after a space, as tokenisers
+# write it, and after a word.
 TOKENIZED = re.compile(r"\w [.,\u3002\u3001\uff0c\uff0e](?: |$)")
 DETOKENIZED = re.compile(r"\w[.,\u3002\u3001\uff0c\uff0e](?: |$)")
 # Marks of BPE and of SentencePiece that no decoder has removed.
