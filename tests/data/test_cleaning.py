@@ -14,7 +14,7 @@ from tests import settings
 from tests.data import small_text
 from tests.data.unclean_pairs import GOOD, PLANTED, TEXTS, all_rules, cleaned, data_of
 from vaswani_jax.core import parsing
-from vaswani_jax.data import cleaning, manifest, prepare
+from vaswani_jax.data import cleaning, manifest, run_vocabulary
 
 
 @hypothesis.settings(max_examples=30)
@@ -171,13 +171,13 @@ def test_the_tokens_are_those_of_the_kept_pairs_in_each_sample(text):
 
 def test_the_vocabulary_learns_from_kept_pairs_alone(text, monkeypatch):
     lines_read = []
-    learn = prepare.learn_subwords
+    learn = run_vocabulary.learn_subwords
 
     def learn_and_note(lines, data, **options):
         lines_read.extend(lines)
         return learn(lines_read, data, **options)
 
-    monkeypatch.setattr(prepare, "learn_subwords", learn_and_note)
+    monkeypatch.setattr(run_vocabulary, "learn_subwords", learn_and_note)
     values = {"data.clean_max_characters": 20, "data.clean_empty": True}
     small_text.prepare(text, **values, **{"data.sentencepiece_sample_size": 40})
     assert len(lines_read) == 2 * (40 // 2)

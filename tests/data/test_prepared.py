@@ -16,6 +16,7 @@ from vaswani_jax.data import (
     manifest,
     prepare,
     prepared,
+    run_vocabulary,
     text_files,
     token_files,
 )
@@ -25,7 +26,7 @@ from vaswani_jax.data.vocabulary import Vocabulary
 def test_prepared_data_is_not_prepared_twice(text, monkeypatch, caplog):
     first = small_text.prepare(text)
     contents = small_text.contents(first.directory)
-    monkeypatch.setattr(prepare, "learn_subwords", small_text.forbidden)
+    monkeypatch.setattr(run_vocabulary, "learn_subwords", small_text.forbidden)
     monkeypatch.setattr(token_files, "open_writer", small_text.forbidden)
     caplog.clear()
     second = small_text.prepare(text)
@@ -201,7 +202,7 @@ def full_disk(*args, **kwargs):
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (prepare, "learn_subwords"),
+        (run_vocabulary, "learn_subwords"),
         (Vocabulary, "save"),
         (text_files, "write_lines"),
         (token_files.TokenWriter, "write"),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.data import small_text
 from vaswani_jax.core import languages
-from vaswani_jax.data import prepare, prepared, training_text
+from vaswani_jax.data import prepare, prepared, run_vocabulary, training_text
 
 WEIGHTS = {"a": 1, "b": 3}
 
@@ -133,7 +133,7 @@ def test_the_sample_of_a_vocabulary_is_spread_over_each_corpus(text, monkeypatch
         for ending in ("en", "de"):
             lines = [f"{name} {number}" for number in range(60)]
             small_text.write_lines(text / f"{name}.{ending}", lines)
-    monkeypatch.setattr(prepare, "learn_subwords", learn)
+    monkeypatch.setattr(run_vocabulary, "learn_subwords", learn)
     corpora = [corpus(name, weight=weight) for name, weight in WEIGHTS.items()]
     small_text.prepare(
         text, **{"data.corpora": corpora, "data.sentencepiece_sample_size": 80}
@@ -197,7 +197,7 @@ def test_sizes_decide_what_a_vocabulary_learns_from_whatever_the_copies(two_text
 def test_a_share_of_no_pair_is_refused_before_the_text_is_prepared(
     two_texts, monkeypatch
 ):
-    monkeypatch.setattr(prepare, "learn_subwords", small_text.forbidden)
+    monkeypatch.setattr(run_vocabulary, "learn_subwords", small_text.forbidden)
     corpora = [corpus("a", weight=1), corpus("b", weight=9999)]
     with pytest.raises(ValueError, match="corpus 'a' gets none of the 120 pairs of"):
         small_text.prepare(two_texts, **{"data.corpora": corpora})

@@ -7,7 +7,7 @@ import sentencepiece
 
 from tests.data import small_text, small_vocabularies
 from vaswani_jax.core import types
-from vaswani_jax.data import prepare, prepared
+from vaswani_jax.data import prepared, run_vocabulary
 from vaswani_jax.data import vocabulary as vocabularies
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -115,7 +115,7 @@ def test_an_extended_vocabulary_keeps_its_ids_and_adds_symbols_at_the_end():
 
 
 def test_given_files_are_the_vocabularies_of_the_data(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(prepare, "learn_subwords", small_text.forbidden)
+    monkeypatch.setattr(run_vocabulary, "learn_subwords", small_text.forbidden)
     files = {}
     for key, ids in (("vocabulary", IDS["T5's"]), ("target_vocabulary", {})):
         path = tmp_path / key

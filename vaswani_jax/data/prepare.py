@@ -7,28 +7,27 @@ import itertools
 import json
 import logging
 import pathlib
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import tqdm
-
 from vaswani_jax.core import config, data_config, data_rules, files, languages
-from vaswani_jax.data import sources, text_files, token_files, training_text
+from vaswani_jax.data import (
+    run_vocabulary,
+    sources,
+    text_files,
+    token_files,
+    training_text,
+)
 from vaswani_jax.data.manifest import Manifest, recorded_settings
 from vaswani_jax.data.overlap import Overlap
-from vaswani_jax.data.subwords import Subwords, load_configured, spell_user_symbols
+from vaswani_jax.data.progress import show_progress
+from vaswani_jax.data.subwords import VOCABULARY_KEYS, load_configured_sides
 from vaswani_jax.data.training_text import TrainingText
-from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.unknown_characters import UnknownCharacters
-from vaswani_jax.data.vocabulary import Vocabulary, clean_lines
-from vaswani_jax.data.vocabulary_training import learn_subwords
-from vaswani_jax.data.word_subwords import WordSubwords
+from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 CHUNK_LINES = 10_000
-# The settings that name files of vocabularies.
-VOCABULARIES = ("vocabulary", "target_vocabulary")
 SPLITS = ("train", "valid", "test")
 CHUNKS_PER_LOG_LINE = 100
 
@@ -57,22 +56,10 @@ def prepare(
         FileNotFoundError: The text is missing.
         ImportError: A package that the settings need is not installed.
     """
-    configured_subwords = [None, None] if vocabulary else _load_configured(data)
-    names = ["--init_from", *(f"config.data.{key}" for key in VOCABULARIES)]
-    all_subwords = [vocabulary, *configured_subwords]
-    for name, subwords in zip(names, all_subwords, strict=True):
-        if (
-            subwords is not None
-            and data.subword_dropout
-            and not subwords.accepts_dropout
-        ):
-            raise ValueError(
-                f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
-                f"vocabulary of {name} is of another kind; set "
-                "config.data.subword_dropout=0"
-            )
+    configured_subwords = [None, None] if vocabulary else load_configured_sides(data)
+    run_vocabulary.check_dropout(data, vocabulary, configured=configured_subwords)
     if vocabulary:
-        _check_kind(vocabulary, data)
+        run_vocabulary.check_kind(vocabulary, data)
     data_rules.check_languages(data)
     sources.prepare(data)
     splits = sources.splits(data)
@@ -99,10 +86,10 @@ def prepare(
     training.write_examples(directory)
     origin = "given"
     if vocabulary is None:
-        vocabulary = _make_vocabulary(
+        vocabulary = run_vocabulary.make_vocabulary(
             data, configured_subwords, seed=seed, training=training
         )
-        origin = _describe_origin(configured_subwords, data)
+        origin = run_vocabulary.describe_origin(configured_subwords, data)
     vocabulary.save(directory)
     logger.info(
         f"{origin} {vocabulary.describe()}, fingerprint {vocabulary.fingerprint}"
@@ -171,27 +158,10 @@ def prepare(
         ),
         given_vocabularies=tuple(
             key
-            for key, subwords in zip(VOCABULARIES, configured_subwords, strict=True)
+            for key, subwords in zip(VOCABULARY_KEYS, configured_subwords, strict=True)
             if subwords
         ),
     )
-
-
-def _check_kind(vocabulary: Vocabulary, data: config.DataConfig) -> None:
-    """Refuse a given vocabulary that is of trees, or is not, unlike the text."""
-    vocabulary_kind = text_kind = "text"
-    if isinstance(vocabulary.target, TreeSymbols):
-        vocabulary_kind = (
-            f"trees with data.tree_terminals={vocabulary.target.terminals}"
-        )
-    if data.source == "treebank":
-        text_kind = f"trees with data.tree_terminals={data.tree_terminals}"
-    if vocabulary_kind != text_kind:
-        raise ValueError(
-            f"the vocabulary of --init_from is for {vocabulary_kind}, but these "
-            f"settings are for {text_kind}: change config.data, or leave --init_from "
-            "out"
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,94 +204,6 @@ def _clean(training: TrainingText) -> None:
                 f"config.data.clean_* left out every training pair{name}: "
                 f"{json.dumps(training.cleaner.counts)}"
             )
-
-
-def _load_configured(data: config.DataConfig) -> list[Subwords | None]:
-    """Return the subwords of the files that the settings name, for each side."""
-    return [
-        load_configured(path, key=key).extend(data.symbols)
-        if (path := getattr(data, key))
-        else None
-        for key in VOCABULARIES
-    ]
-
-
-def _describe_origin(
-    configured: Sequence[Subwords | None], data: config.DataConfig
-) -> str:
-    """Return where the vocabulary's subwords come from, as "given and learned bpe"."""
-    sides = configured[:1] if data.vocabulary_sharing == "shared" else configured
-    origin = f"learned {data.subword_model}"
-    return " and ".join(sorted({"given" if side else origin for side in sides}))
-
-
-def _make_vocabulary(
-    data: config.DataConfig,
-    configured: Sequence[Subwords | None],
-    *,
-    seed: int,
-    training: TrainingText,
-) -> Vocabulary:
-    """Return the vocabulary of the files in the settings; learn what they lack."""
-    if data.source == "treebank":
-        subwords = configured[0] or _learn(data, 0, training=training)
-        return Vocabulary(
-            WordSubwords(subwords.model),
-            TreeSymbols.learn(
-                (tree for _, tree in sources.pairs(data, "train", seed=seed)),
-                terminals=data.tree_terminals,
-            ),
-            is_shared=False,
-        )
-    if data.vocabulary_sharing == "shared":
-        return Vocabulary.shared(configured[0] or _learn(data, None, training=training))
-    source, target = (
-        subwords or _learn(data, side, training=training)
-        for side, subwords in enumerate(configured)
-    )
-    return Vocabulary(source, target, is_shared=False)
-
-
-def _learn(
-    data: config.DataConfig, side: int | None, *, training: TrainingText
-) -> Subwords:
-    """Learn subwords of one side, or of both, from pairs of all the training text.
-
-    Leaves out pairs with an empty side, and pairs where a side to learn from has more
-    characters than `max_length` subwords can have: training leaves them out, too.
-    """
-    size = min(sum(training.num_kept), max(1, data.sentencepiece_sample_size // 2))
-    pairs = training.sample(size)
-    logger.info(
-        f"learning a {data.subword_model} vocabulary from "
-        f"{2 * size if side is None else size:,} lines"
-    )
-    pairs = _progress(pairs, "sampling", total=size)
-    longest = (data.max_length - 1) * max(
-        data.max_subword_length, *map(len, spell_user_symbols(data.symbols)), 1
-    )
-
-    def may_fit(line: str) -> bool:
-        if len(line) <= longest:
-            return True
-        # SentencePiece reads many spaces as one, and some normalisations compose.
-        return len(" ".join(unicodedata.normalize("NFKC", line).split())) <= longest
-
-    sides = range(2) if side is None else [side]
-    usable = (
-        pair
-        for pair in pairs
-        if all(clean_lines(pair)) and all(may_fit(pair[number]) for number in sides)
-    )
-    if side is None:
-        return learn_subwords(itertools.chain.from_iterable(usable), data)
-    is_target = side == 1 and data.target_vocab_size > 0
-    return learn_subwords(
-        (pair[side] for pair in usable),
-        data,
-        key="target_vocab_size" if is_target else "vocab_size",
-        vocab_size=data.target_vocab_size if is_target else data.vocab_size,
-    )
 
 
 def _copy_text(
@@ -373,7 +255,7 @@ def _tokenise(
             copies: sources.Pairs = itertools.chain.from_iterable(
                 read() for read in text.copies
             )
-            pairs = _progress(copies, f"tokenising {text.title}", total=total)
+            pairs = show_progress(copies, f"tokenising {text.title}", total=total)
             counts = {"kept": 0, "empty": 0, "too_long": 0}
             for number, lines in enumerate(_chunks(pairs)):
                 # Later lines repeat the text.
@@ -470,14 +352,3 @@ def _check_unchanged(
                 f"the text of {split!r} has changed while it was prepared: wait until "
                 "it is written, and prepare it again"
             )
-
-
-def _progress(
-    pairs: Iterator[tuple[str, str]], description: str, *, total: int
-) -> Iterator[tuple[str, str]]:
-    """Yield the pairs, with a bar on standard error if that is a terminal."""
-    # None disables the bar where there is no terminal.
-    disable = None if logger.isEnabledFor(logging.INFO) else True
-    return iter(
-        tqdm.tqdm(pairs, description, total=total, unit=" pairs", disable=disable)
-    )

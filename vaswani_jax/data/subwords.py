@@ -10,13 +10,15 @@ from typing import Any, Self
 import numpy as np
 import sentencepiece
 
-from vaswani_jax.core import types
+from vaswani_jax.core import config, types
 from vaswani_jax.data import readings
 from vaswani_jax.data.tokenizer import SPECIAL_SPELLINGS, WORD_START, Tokenizer
 
 # Text of an unknown subword, as SentencePiece writes it by default.
 UNKNOWN = " \u2047 "
 BPE_CODES = b"#version:"
+# The settings that name files of vocabularies, of the source and of the target.
+VOCABULARY_KEYS = ("vocabulary", "target_vocabulary")
 # SentencePiece starts threads for each list: fewer texts are encoded before they run.
 FEW_TEXTS = 64
 
@@ -367,3 +369,17 @@ def load_configured(path: str, *, key: str) -> Subwords:
         ) from None
     except ValueError as error:
         raise ValueError(f"config.data.{key}: {error}") from None
+
+
+def load_configured_sides(data: config.DataConfig) -> list[Subwords | None]:
+    """Return the subwords of the files that the settings name, for each side.
+
+    Raises:
+        FileNotFoundError, ValueError: A file cannot be used, see `load_configured`.
+    """
+    return [
+        load_configured(path, key=key).extend(data.symbols)
+        if (path := getattr(data, key))
+        else None
+        for key in VOCABULARY_KEYS
+    ]

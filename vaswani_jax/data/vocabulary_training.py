@@ -11,7 +11,7 @@ from vaswani_jax.core import config, types
 from vaswani_jax.data.subwords import (
     UNKNOWN,
     Subwords,
-    load_configured,
+    load_configured_sides,
     spell_user_symbols,
 )
 
@@ -102,20 +102,12 @@ def expected_size(data: config.DataConfig) -> types.VocabSize:
         FileNotFoundError: A setting names a file that is not there.
         ValueError: A setting names a file that is not a SentencePiece model.
     """
-
-    def size(key: str, planned: int) -> int:
-        path = getattr(data, key)
-        return (
-            load_configured(path, key=key).extend(data.symbols).size
-            if path
-            else planned
-        )
-
+    source, target = load_configured_sides(data)
     planned = data.planned_vocab_size
     if not isinstance(planned, types.VocabSizes):
-        return size("vocabulary", planned)
+        return source.size if source else planned
     return types.VocabSizes(
-        source=size("vocabulary", planned.source),
-        target=size("target_vocabulary", planned.target),
+        source=source.size if source else planned.source,
+        target=target.size if target else planned.target,
         trees=planned.trees,
     )

@@ -293,11 +293,10 @@ def _configured(data: config.DataConfig) -> Vocabulary | None:
     """Return the vocabulary of the files that settings name; None if one is missing."""
     if not data.vocabulary:
         return None
-    source = subwords.load_configured(data.vocabulary, key="vocabulary")
-    source = source.extend(data.symbols)
-    if data.vocabulary_sharing == "shared":
-        return Vocabulary.shared(source)
-    if not data.target_vocabulary:
+    source, target = subwords.load_configured_sides(data)
+    is_shared = data.vocabulary_sharing == "shared"
+    if is_shared:
+        target = source
+    if not (source and target):
         return None
-    target = subwords.load_configured(data.target_vocabulary, key="target_vocabulary")
-    return Vocabulary(source, target.extend(data.symbols), is_shared=False)
+    return Vocabulary(source, target, is_shared=is_shared)

@@ -37,7 +37,7 @@ MISTAKES = (
         "sources._spread_indices",
         "(-(-$number * $total // $size) for $number in range($size))",
         "iter(range($size))",
-        "tests/data/test_prepare.py::test_the_vocabulary_learns_from_lines_spread_over_the_text",
+        "tests/data/test_run_vocabulary.py::test_the_vocabulary_learns_from_lines_spread_over_the_text",
     ),
     Mistake(
         "identical pairs are compared within a block alone",
