@@ -161,11 +161,6 @@ def test_lines_without_spaces_have_characters_whatever_the_metric() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"systems": compared.SEEDS[:1]}, "2 to 10 systems can be compared, got 1"),
-        (
-            {"systems": [*compared.SEEDS, System("short", [["a"]], "")]},
-            "short has 1 lines, test has 150 references",
-        ),
         (
             {"systems": [compared.RECIPE, compared.HALF], "test": "bootstrap"},
             "test 'bootstrap' cannot compare several seeds: leave it out or use random",

@@ -196,7 +196,7 @@ def compare(
     to the system's mean.
 
     Args:
-        systems: At least two, at most `MAX_SYSTEMS`.
+        systems: At least two, at most `MAX_SYSTEMS`, with an output for each reference.
         text: The text.
         metrics: Names of `METRICS`; by default BLEU, and chrF2 of detokenized text.
         test: "randomization", the default, or "bootstrap", sacreBLEU's, which cannot
@@ -204,21 +204,9 @@ def compare(
         num_lines: The most lines to list in favour of each system of a pair.
 
     Raises:
-        ValueError: The number of systems is out of range, a system has too few or too
-            many lines, the text has no such score, the test cannot compare seeds, or
-            SACREBLEU_SEED is no seed.
+        ValueError: The text has no such score or too many lines, the test cannot
+            compare seeds, or SACREBLEU_SEED is no seed.
     """
-    if not 2 <= len(systems) <= MAX_SYSTEMS:
-        raise ValueError(
-            f"2 to {MAX_SYSTEMS} systems can be compared, got {len(systems)}"
-        )
-    for system in systems:
-        for outputs in system.outputs:
-            if len(outputs) != len(text.references):
-                raise ValueError(
-                    f"{system.name} has {len(outputs):,} lines, {text.name} has "
-                    f"{len(text.references):,} references: each needs one output"
-                )
     num_seeds = [len(system.outputs) for system in systems]
     score_metrics, test = choose_scores(
         text, metrics=metrics, test=test, has_seeds=max(num_seeds) > 1
