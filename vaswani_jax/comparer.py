@@ -18,80 +18,15 @@ from typing import Any
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import run_record, select
-from vaswani_jax.core import (
-    compilation_cache,
-    config,
-    data_config,
-    languages,
-    locales,
-    parsing,
-    tensor_file,
-)
+from vaswani_jax.core import compilation_cache, config, languages, parsing, tensor_file
 from vaswani_jax.core import paths as paths_module
 from vaswani_jax.data import columns, prepared
-from vaswani_jax.evaluation import (
-    bleu,
-    comparison,
-    kept_outputs,
-    line_tables,
-    word_counts,
-)
-from vaswani_jax.evaluation import metrics as metrics_module
+from vaswani_jax.evaluation import compared_runs, comparison, kept_outputs
+from vaswani_jax.evaluation.compared_runs import ComparedRun, ParallelText
 from vaswani_jax.evaluation.comparison import System, SystemComparison
 from vaswani_jax.evaluation.scored_texts import ScoredText
-from vaswani_jax.evaluation.word_counts import WordCounts
 
 logger = logging.getLogger(__name__)
-# Settings that decide how outputs are scored, and the values of texts without a run.
-SCORING = {
-    "text_form": "detokenized",
-    "target_locale": "en",
-    "lowercase_scores": False,
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class _Text:
-    """Source lines and references, and where they come from."""
-
-    name: str
-    source: list[str]
-    references: list[str]
-
-    @property
-    def checksum(self) -> str:
-        """The checksum of the references, as `evaluate` prints it."""
-        return bleu.lines_checksum(self.references)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Run:
-    """A run, or a model in one file.
-
-    Attributes:
-        name: Its name in the comparison.
-        workdir: Its directory or file on this machine.
-        checkpoint: The name of a checkpoint.
-        settings: The run's settings.
-        prepared_data: Its prepared data; None if it has none.
-    """
-
-    name: str
-    workdir: pathlib.Path
-    checkpoint: str
-    settings: config.Config
-    prepared_data: prepared.PreparedData | None
-
-    def text(self, split: str) -> _Text | None:
-        """Return the run's own text of a split; None if it has none."""
-        if self.prepared_data is None or split not in self.prepared_data.counts:
-            return None
-        return _Text(split, *self.prepared_data.text(split))
-
-    def source(self, split: str) -> list[str] | None:
-        """Return the source lines of that text; None if it has none."""
-        text = self.text(split)
-        return text.source if text else None
 
 
 def compare_systems(
@@ -156,14 +91,17 @@ def compare_systems(
         for path, name in zip(paths, names, strict=True)
     ]
     runs = [
-        run for members in members_by_system for run in members if isinstance(run, _Run)
+        run
+        for members in members_by_system
+        for run in members
+        if isinstance(run, ComparedRun)
     ]
     if references:
         name = pathlib.Path(references).name
-        text = _Text(name, *ScoredText(name, source, references).read())
+        text = ParallelText(name, *ScoredText(name, source, references).read())
     else:
-        text = _text_of_runs(runs, split)
-    data = _scoring(runs, scoring or {}, text=text)
+        text = compared_runs.find_text(runs, split)
+    data = compared_runs.choose_scoring(runs, scoring or {}, text=text)
     tagged_data = next(
         (
             run.settings.data
@@ -172,7 +110,7 @@ def compare_systems(
         ),
         data,
     )
-    numbers = _lines_of_locale(text, tagged_data, locale=data.target_locale)
+    numbers = compared_runs.find_lines(text, tagged_data, locale=data.target_locale)
     chosen_references = [text.references[number] for number in numbers]
     compared_text = comparison.Text(
         name=text.name,
@@ -180,7 +118,7 @@ def compare_systems(
         source=[languages.remove_tag(text.source[n], tagged_data) for n in numbers],
         references=chosen_references,
         data=data,
-        training_words=_training_words(
+        training_words=compared_runs.count_training_words(
             runs, training_text, references=chosen_references, data=data
         ),
         line_numbers=[number + 1 for number in numbers],
@@ -240,7 +178,7 @@ def _unique(paths: Sequence[str]) -> list[str]:
     return names
 
 
-def _open_seeds(path: str, name: str) -> list[_Run | System]:
+def _open_seeds(path: str, name: str) -> list[ComparedRun | System]:
     """Open the runs of a directory of seeds; none of any other system.
 
     Raises:
@@ -252,7 +190,7 @@ def _open_seeds(path: str, name: str) -> list[_Run | System]:
         _open(f"{path_of_run}{ending}", f"{name}, {path_of_run.rpartition('/')[2]}")
         for path_of_run in api.find_seeds(folder)
     ]
-    settings = [run.settings for run in runs if isinstance(run, _Run)]
+    settings = [run.settings for run in runs if isinstance(run, ComparedRun)]
     for run, run_settings in zip(runs[1:], settings[1:], strict=True):
         changes = run_record.find_changes(config.to_dict(settings[0]), run_settings)
         if different := [
@@ -279,7 +217,7 @@ def _join_seeds(name: str, runs: Sequence[System]) -> System:
     )
 
 
-def _open(path: str, name: str) -> _Run | System:
+def _open(path: str, name: str) -> ComparedRun | System:
     """Open a run, or read the outputs of another system from a file."""
     path = paths_module.expand_home(path)
     if pathlib.Path(path).is_file() and not tensor_file.is_tensor_file(path):
@@ -301,125 +239,10 @@ def _open(path: str, name: str) -> _Run | System:
         directory = prepared.data_directory(settings.data, workdir)
         if directory.is_dir():
             prepared_data = prepared.open_prepared(directory)
-    return _Run(name, workdir, checkpoint, settings, prepared_data)
+    return ComparedRun(name, workdir, checkpoint, settings, prepared_data)
 
 
-def _text_of_runs(runs: Sequence[_Run], split: str) -> _Text:
-    """Return the text that all runs share.
-
-    Raises:
-        ValueError: No run has it, or two have different references or sources.
-    """
-    texts = {run.name: text for run in runs if (text := run.text(split)) is not None}
-    if not texts:
-        raise ValueError(
-            f"no system has a {split} text: name --source and --references, or a run"
-        )
-    first_name, first = next(iter(texts.items()))
-    for name, text in texts.items():
-        if text.references != first.references:
-            if len({run.settings.seed for run in runs}) > 1 and any(
-                run.settings.data.source in data_config.GENERATED for run in runs
-            ):
-                raise ValueError(
-                    f"{first_name} and {name} have different references, because "
-                    "generated text depends on the seed; name a text of files, by "
-                    "--source and --references"
-                )
-            raise ValueError(
-                f"{first_name} and {name} have different references: "
-                f"{len(first.references):,} lines, sha256 {first.checksum}, and "
-                f"{len(text.references):,} lines, sha256 {text.checksum}; compare "
-                "outputs of one text, --source and --references name it"
-            )
-        if text.source != first.source:
-            pairs = zip(first.source, text.source, strict=True)
-            number, lines = next(
-                (number, lines)
-                for number, lines in enumerate(pairs, start=1)
-                if lines[0] != lines[1]
-            )
-            raise ValueError(
-                f"{first_name} and {name} have different source lines, first line "
-                f"{number}: {lines[0][:60]!r} and {lines[1][:60]!r}; --source and "
-                "--references name the lines for all"
-            )
-    return first
-
-
-def _scoring(
-    runs: Sequence[_Run], overrides: Mapping[str, Any], *, text: _Text
-) -> config.DataConfig:
-    """Return the settings that decide how the outputs are scored.
-
-    Raises:
-        ValueError: Runs have different ones, or a value is not right.
-    """
-    if unknown := overrides.keys() - SCORING.keys():
-        raise ValueError(f"scoring has {', '.join(SCORING)}, not {min(unknown)}")
-    if overrides.get("text_form", "tokenized") not in ("tokenized", "detokenized"):
-        raise ValueError(
-            f"text_form is tokenized or detokenized, not {overrides['text_form']!r}"
-        )
-    if locale := overrides.get("target_locale"):
-        locales.check_language(locale, name="target_locale")
-    if not runs:
-        values = {**SCORING, **overrides}
-        languages_of_text = {
-            "data.source_locale": "en",  # It decides nothing here.
-            "data.target_locale": values["target_locale"],
-        }
-        preset = api.load_config("own_text", languages_of_text)
-        return dataclasses.replace(preset.data, **values)
-    data = [dataclasses.replace(run.settings.data, **overrides) for run in runs]
-    for run, settings in zip(runs, data, strict=True):
-        if len(languages.target_locales(settings)) > 1:
-            raise ValueError(
-                f"{run.name} has several target languages, each with scores of its "
-                f"own: choose one of {settings.target_locale} by --target_locale"
-            )
-    signatures = [_signatures(text, settings) for settings in data]
-    for run, signature in zip(runs, signatures, strict=True):
-        if signature != signatures[0]:
-            raise ValueError(
-                f"{runs[0].name} and {run.name} have different signatures: "
-                f"{signatures[0]} and {signature}; --text_form, --target_locale and "
-                "--lowercase_scores set one for all"
-            )
-    return data[0]
-
-
-def _signatures(text: _Text, data: config.DataConfig) -> str:
-    """Return the signature of the main score of a text."""
-    metric = metrics_module.find_metrics(text.references, data=data)[0]
-    return metric.score(["a"], ["a"], resamples=0).signature
-
-
-def _lines_of_locale(text: _Text, data: config.DataConfig, *, locale: str) -> list[int]:
-    """Return the indices of the lines of a language: all, if there is only one.
-
-    Raises:
-        ValueError: There are none.
-    """
-    tags = languages.locales_by_tag(data)
-    numbers = [
-        number
-        for number, line in enumerate(text.source)
-        if not tags or tags.get(languages.find_tag(line, data) or "") == locale
-    ]
-    if not numbers:
-        try:
-            languages.check_tags(text.source, data, first_line=1)
-        except ValueError as error:
-            raise ValueError(f"the source of {text.name}: {error}") from None
-        raise ValueError(
-            f"{text.name} has no lines of target_locale={locale}: the run has "
-            f"{data.target_locale}"
-        )
-    return numbers
-
-
-def _check_length(system: System, text: _Text) -> None:
+def _check_length(system: System, text: ParallelText) -> None:
     [outputs] = system.outputs
     if len(outputs) != len(text.references):
         raise ValueError(
@@ -428,15 +251,15 @@ def _check_length(system: System, text: _Text) -> None:
         )
 
 
-def _choose_lines(system: System, text: _Text, numbers: Sequence[int]) -> System:
+def _choose_lines(system: System, text: ParallelText, numbers: Sequence[int]) -> System:
     _check_length(system, text)
     [outputs] = system.outputs
     return dataclasses.replace(system, outputs=[[outputs[n] for n in numbers]])
 
 
 def _outputs(
-    system: _Run | System,
-    text: _Text,
+    system: ComparedRun | System,
+    text: ParallelText,
     *,
     numbers: Sequence[int],
     tagged_data: config.DataConfig,
@@ -496,41 +319,9 @@ def _outputs(
     return System(system.name, [outputs], _origin(system, step=step))
 
 
-def _origin(run: _Run, *, step: int) -> str:
+def _origin(run: ComparedRun, *, step: int) -> str:
     search = run.settings.search
     return (
         f"{run.checkpoint}, step {step:,}, beam {search.beam_size}, alpha "
         f"{search.length_penalty:g}"
     )
-
-
-def _training_words(
-    runs: Sequence[_Run],
-    training_text: str,
-    *,
-    references: Sequence[str],
-    data: config.DataConfig,
-) -> WordCounts | None:
-    """Count the words of the training text; None if there is none.
-
-    Args:
-        runs: The first with a training text has the words.
-        training_text: FILES[#COLUMN] that has them instead, or "".
-        references: Those of the compared language, which decide what a word is.
-        data: The settings of the scores.
-    """
-    metric = metrics_module.find_metrics(references, data=data)[0]
-    tokenize = line_tables.tokenizer_of(metric)
-    if training_text:
-        return word_counts.count_file(training_text, tokenize=tokenize)
-    for run in runs:
-        if run.prepared_data and "train" in run.prepared_data.counts:
-            return word_counts.count_prepared(
-                run.prepared_data,
-                name=run.name,
-                tokenize=tokenize,
-                settings=run.settings.data,
-                locale=data.target_locale,
-            )
-    logger.info("note: no training text, no table by frequency of words")
-    return None

@@ -1,9 +1,12 @@
-"""Outputs of made-up systems, whose true difference is known."""
+"""Outputs of made-up systems, whose true difference is known, and texts of runs."""
 
+import pathlib
 import random
+from typing import Any
 
 from tests import settings
 from vaswani_jax.core import config
+from vaswani_jax.data import prepared
 from vaswani_jax.evaluation.comparison import System, Text
 from vaswani_jax.evaluation.word_counts import WordCounts
 
@@ -36,6 +39,46 @@ def with_errors(references: list[str], *, share: float, seed: int) -> list[str]:
         )
         for line in references
     ]
+
+
+def write(path: pathlib.Path, lines: list[str]) -> str:
+    """Write lines to a file, and return its path."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def run_settings(folder: pathlib.Path, **changes: Any) -> config.Config:
+    """Return the settings of a run on the text that `prepare` writes to a folder."""
+    values = {
+        "data.source": "text",
+        "data.text_directory": str(folder),
+        "data.train_source": "train.source",
+        "data.train_target": "train.target",
+        "data.test_source": "test.source",
+        "data.test_target": "test.target",
+        "data.valid_source": "",
+        "data.valid_target": "",
+        "data.directory": str(folder / "data"),
+        "data.target_locale": "de",
+        "data.vocab_size": 300,
+        "data.byte_fallback": True,
+        "data.max_length": 64,
+        "model.max_positions": 256,
+        "training.best_metric": "loss",
+    }
+    return settings.small_settings(**values | changes)
+
+
+def prepare(
+    folder: pathlib.Path, **texts: tuple[list[str], list[str]]
+) -> prepared.PreparedData:
+    """Return the prepared data of the source and target lines of splits."""
+    for split, sides in texts.items():
+        for side, side_lines in zip(("source", "target"), sides, strict=True):
+            write(folder / f"{split}.{side}", side_lines)
+    return prepared.open_or_prepare(
+        run_settings(folder), folder / "data", rebuild=False
+    )
 
 
 REFERENCES = lines(150)
