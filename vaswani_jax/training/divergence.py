@@ -127,6 +127,18 @@ def skip_batch(
     return [*skipped_batches, batch]
 
 
+def batch_index(step: int, skipped_batches: Sequence[int]) -> int:
+    """Return the index of the batch that the update after `step` others takes.
+
+    >>> [batch_index(step, [1, 2, 4]) for step in range(4)]
+    [0, 3, 5, 6]
+    """
+    index = step
+    for batch in sorted(skipped_batches):
+        index += batch <= index
+    return index
+
+
 def _record(
     path: pathlib.Path, bad_update: BadUpdate, *, batch: int, pairs: np.ndarray
 ) -> None:

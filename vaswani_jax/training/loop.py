@@ -212,7 +212,7 @@ class _Loop:
             parallel.sync_on_cpu(pending[-1:])
             self._make_room(plan)
             # An accelerator computes earlier updates while the host makes this batch.
-            index = batch_index(step, self.progress.skipped_batches)
+            index = divergence.batch_index(step, self.progress.skipped_batches)
             batch = self.batches.batch_at(index, local_rows)
             rows = parallel.split_rows(batch, num_microbatches=num_microbatches)
             state, metrics = train_step(state, rows)
@@ -290,7 +290,7 @@ class _Loop:
         It is that of the newest checkpoint, or the one that the run began with.
         """
         skipped_batches = self.progress.skipped_batches
-        batch = batch_index(bad_update.step - 1, skipped_batches)
+        batch = divergence.batch_index(bad_update.step - 1, skipped_batches)
         skipped_batches = divergence.skip_batch(
             bad_update,
             skipped_batches,
@@ -400,18 +400,6 @@ class _Loop:
                 "memory is short: freed memory goes back to the system, which slows "
                 "each step"
             )
-
-
-def batch_index(step: int, skipped_batches: Sequence[int]) -> int:
-    """Return the index of the batch that the update after `step` others takes.
-
-    >>> [batch_index(step, [1, 2, 4]) for step in range(4)]
-    [0, 3, 5, 6]
-    """
-    index = step
-    for batch in sorted(skipped_batches):
-        index += batch <= index
-    return index
 
 
 def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -> None:
