@@ -1,12 +1,10 @@
 """Damaged checkpoints, and circumstances that change under a run."""
 
-import dataclasses
 import json
 import pathlib
 import shutil
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import fsspec
 import jax
@@ -18,7 +16,7 @@ from tests import object_store, settings
 from tests.checkpoints import damages
 from tests.training.small_runs import OVERRIDES, train
 from vaswani_jax.checkpoints import run_record, store
-from vaswani_jax.core import config, corpora, files, processes, remote
+from vaswani_jax.core import config, files, processes, remote
 from vaswani_jax.data import prepared, vocabulary
 from vaswani_jax.training import resume
 
@@ -212,90 +210,6 @@ def test_processes_that_see_other_checkpoints_are_refused(
     other_processes[:] = [[2, fingerprint]]
     valid = resume.newest_valid(tmp_path)
     assert valid is not None and valid.step == 2
-
-
-def test_processes_of_other_runs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = settings.small_settings(**OVERRIDES)
-
-    def check(
-        file: str = "news.en",
-        weight: float = 1.0,
-        params: Any = None,
-        best_metric: str = "bleu",
-        **changes: Any,
-    ) -> None:
-        corpus = {"name": "news", "source": file, "target": "n.de", "weight": weight}
-        data = dataclasses.replace(
-            small.data,
-            corpora=corpora.corpora_text([corpus]),
-            text_directory=f"text/{file}",
-        )
-        training = dataclasses.replace(small.training, best_metric=best_metric)
-        values = {"training_text": "1", "valid_text": "2", "tokenizer": "13a"}
-        words = mock.Mock(spec=vocabulary.Vocabulary)
-        words.fingerprint = changes.pop("words", "abc")
-        run = resume.Run(
-            dataclasses.replace(small, data=data, training=training),
-            files.Directory(pathlib.Path("run")),
-            words,
-            **values | changes,
-        )
-        resume.check_processes_agree(run, params)
-
-    sent: list[np.ndarray] = []
-
-    def gathered(same: np.ndarray) -> np.ndarray:
-        sent.append(same)
-        # What process 0 has sent, and two others like this one.
-        return np.stack([sent[0], same, same])
-
-    monkeypatch.setattr(processes, "num_processes", lambda: 3)
-    monkeypatch.setattr(processes, "gather_from_all", gathered)
-    params = {"embedding": np.ones((3, 2), np.float32)}
-    check(params=params)
-    # On this host the text lies elsewhere.
-    check(file="/mnt/news.en", params={"embedding": np.ones((3, 2), np.float32)})
-    other_params = {"embedding": np.zeros((3, 2), np.float32)}
-    same = {"params": params}
-    for other, names in (
-        (same | {"weight": 2.0}, "settings"),
-        (same | {"words": "abd"}, "vocabulary"),
-        (
-            same | {"training_text": "3", "valid_text": ""},
-            "training text, validation text",
-        ),
-        (same | {"tokenizer": "ja-mecab"}, "BLEU's tokeniser"),
-        ({"params": other_params}, "the parameters of --init_from"),
-        ({"params": None}, "the parameters of --init_from"),
-    ):
-        message = rf"^processes \[1, 2\] differ from process 0 in {names}: "
-        with pytest.raises(ValueError, match=message):
-            check(**other)
-    sent.clear()
-    # BLEU chooses nothing here.
-    check(best_metric="loss")
-    check(best_metric="loss", tokenizer="ja-mecab")
-
-
-def test_processes_of_another_workdir_are_refused_before_training(
-    tmp_path: pathlib.Path, at_4: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workdir = pathlib.Path(shutil.copytree(at_4, tmp_path / "run"))
-    shapes: list[tuple[int, ...]] = []
-
-    def gathered(same: np.ndarray) -> np.ndarray:
-        shapes.append(same.shape)
-        is_run = same.shape == () and same.dtype == np.int32
-        return np.stack([same, same + 1 if is_run else same])
-
-    monkeypatch.setattr(processes, "num_processes", lambda: 2)
-    monkeypatch.setattr(processes, "gather_from_all", gathered)
-    long = settings.small_settings(**CHANGES, **{"training.num_steps": 6})
-    message = rf"^processes \[1\] see another --workdir={workdir} than process 0: "
-    with pytest.raises(ValueError, match=message):
-        train(long, workdir)
-    # What the run is was compared first.
-    assert shapes[0] == (6,)
 
 
 def test_an_outage_costs_no_update_and_the_store_has_all_later(

@@ -30,6 +30,7 @@ from vaswani_jax.training import (
     metrics_log,
     microbatching,
     optimizer,
+    process_checks,
     resume,
     step,
 )
@@ -99,7 +100,7 @@ def train(
         if "valid" in data.counts
         else "",
     )
-    resume.check_processes_agree(run, initial_params)
+    process_checks.check_processes_agree(run, initial_params)
     pairs, corpus_sizes = data.token_pairs("train"), data.manifest.corpus_sizes
     batches = training_batches.make_training_batches(
         settings.data, pairs, seed=settings.seed, corpus_sizes=corpus_sizes
@@ -122,7 +123,7 @@ def train(
             _record_start(run, resumed, init_from=init_from)
 
         processes.run_on_main(begin, ValueError, OSError)
-        resume.check_workdir_is_shared(run)
+        process_checks.check_workdir_is_shared(run)
         _log_start(run, batches, resumed=resumed, init_from=init_from)
         for epoch in training_batches.epoch_shares(
             settings.data, pairs, batches, corpus_sizes=corpus_sizes
