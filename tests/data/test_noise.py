@@ -9,9 +9,10 @@ import pytest
 
 from tests.data import small_text
 from vaswani_jax.core import config
+from vaswani_jax.core.corpora import Corpus
 from vaswani_jax.data import noise
 
-OFF = {"upper": 0.0, "title": 0.0, "typos": 0.0, "punctuation": 0.0}
+KINDS = ("upper", "title", "typos", "punctuation")
 SYMBOLS = ["<2de>", "<name>"]
 PAIRS = [
     (f"a dog no. {n} is running over there.", f"ein Hund nr. {n} läuft dort.")
@@ -31,8 +32,9 @@ def noisy(
     data: config.DataConfig | None = None,
     **probabilities: float,
 ) -> list[tuple[str, str]]:
-    settings = noise.Noise(**(OFF | probabilities))
-    return list(noise.add_noise(pairs, settings, data or data_of(), key=key))
+    fields = {f"noise_{name}": value for name, value in probabilities.items()}
+    corpus = Corpus("news", "news.en", "news.de", **fields)  # type: ignore[arg-type]
+    return list(noise.add_noise(pairs, corpus, data or data_of(), key=key))
 
 
 def num_changed(pairs: list[tuple[str, str]], changed: list[tuple[str, str]]) -> int:
@@ -55,7 +57,7 @@ def edits(source: str, target: str) -> int:
     return distances[len(source), len(target)]
 
 
-@pytest.mark.parametrize("name", OFF)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("probability", [0.1, 0.6])
 def test_a_change_comes_with_its_probability(name: str, probability: float) -> None:
     changed = noisy(PAIRS, **{name: probability})
@@ -65,7 +67,7 @@ def test_a_change_comes_with_its_probability(name: str, probability: float) -> N
     assert abs(num_changed(PAIRS, changed) - expected) < 5 * deviation
 
 
-@pytest.mark.parametrize("name", OFF)
+@pytest.mark.parametrize("name", KINDS)
 def test_nothing_changes_without_noise_and_everything_with_all(name: str) -> None:
     assert noisy(PAIRS[:50], **{name: 0.0}) == PAIRS[:50]
     assert num_changed(PAIRS[:50], noisy(PAIRS[:50], **{name: 1.0})) == 50
@@ -163,7 +165,7 @@ def test_user_symbols_stay_as_they_are(
 ) -> None:
     pair = (" ".join(parts) + ".", "".join(parts) + ".")
     data = data_of(**{"data.user_symbols": ",".join(SYMBOLS)})
-    changes = dict(zip(OFF, probabilities, strict=True))
+    changes = dict(zip(KINDS, probabilities, strict=True))
     [changed] = noisy([pair], data=data, **changes)
     for before, after in zip(pair, changed, strict=True):
         for symbol in SYMBOLS:

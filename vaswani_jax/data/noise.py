@@ -5,7 +5,6 @@ sides, Typos of the source. Each has a probability for a pair. Changes depend on
 the seed, the corpus, the number of the pair and that of the copy.
 """
 
-import dataclasses
 import hashlib
 import itertools
 import random
@@ -44,37 +43,9 @@ _TURKIC = frozenset({"az", "tr"})
 DRAWS = range(0, 32, 8)
 
 
-@dataclasses.dataclass(frozen=True)
-class Noise:
-    """Probabilities of changes, by name.
-
-    Attributes:
-        upper: That both sides are written in capitals.
-        title: That each word of both sides begins with a capital, if they are not in
-            capitals anyway.
-        typos: That the source has typing errors, one for every ten words, rounded up.
-        punctuation: That both sides lose their final marks, if these are of one kind.
-    """
-
-    upper: float
-    title: float
-    typos: float
-    punctuation: float
-
-
-def noise_of(corpus: Corpus) -> Noise:
-    """Return the noise that a corpus asks for."""
-    return Noise(
-        upper=corpus.noise_upper,
-        title=corpus.noise_title,
-        typos=corpus.noise_typos,
-        punctuation=corpus.noise_punctuation,
-    )
-
-
 def add_noise(
     pairs: Iterable[Pair],
-    noise: Noise,
+    corpus: Corpus,
     data: config.DataConfig,
     *,
     key: tuple[int, str, int],
@@ -84,7 +55,7 @@ def add_noise(
 
     Args:
         pairs: The text of a corpus, or a part of it.
-        noise: The probabilities.
+        corpus: The corpus, which has the probabilities.
         data: Has the locales, and the user symbols. They and the language code of a
             source line stay as they are.
         key: The seed, the name of the corpus, and the number of the copy.
@@ -99,14 +70,14 @@ def add_noise(
         draws = [int.from_bytes(digest[n : n + 8], "big") / 2**64 for n in DRAWS]
         locales_of_sides = data.source_locale, languages.line_locale(source, data)
         code, source = languages.split_code(source)
-        if draws[0] < noise.punctuation:
+        if draws[0] < corpus.noise_punctuation:
             source, target = remove_end_mark(source, target, symbols=symbols)
-        if draws[1] < noise.typos:
+        if draws[1] < corpus.noise_typos:
             source = add_typos(source, random.Random(digest), symbols=symbols)
         write = None
-        if draws[2] < noise.upper:
+        if draws[2] < corpus.noise_upper:
             write = write_in_capitals
-        elif draws[3] < noise.title:
+        elif draws[3] < corpus.noise_title:
             write = write_as_title
         if write:
             source, target = (

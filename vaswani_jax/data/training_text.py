@@ -15,7 +15,7 @@ from typing import Any
 from vaswani_jax.core import config, languages
 from vaswani_jax.core.corpora import CORPORA, Corpus
 from vaswani_jax.data import cleaning, mixture, sources
-from vaswani_jax.data.noise import Noise, add_noise, noise_of
+from vaswani_jax.data.noise import add_noise
 
 logger = logging.getLogger(__name__)
 Watch = Callable[[sources.Pairs], sources.Pairs]
@@ -49,11 +49,9 @@ class Part:
         return self.corpus.tag if self.corpus else ""
 
     @property
-    def noise(self) -> Noise | None:
-        """The noise of its pairs; None without noise."""
-        if self.corpus is None or not self.corpus.is_noisy:
-            return None
-        return noise_of(self.corpus)
+    def is_noisy(self) -> bool:
+        """True if its pairs are written with noise."""
+        return self.corpus is not None and self.corpus.is_noisy
 
     @property
     def num_copies(self) -> int:
@@ -185,7 +183,7 @@ class TrainingText:
         counts = mixture.divide_proportionally(size, list(map(Fraction, self.num_kept)))
         for number, count in enumerate(counts):
             total = self.num_kept[number]
-            if self.cleaner.is_on or self.parts[number].noise:
+            if self.cleaner.is_on or self.parts[number].is_noisy:
                 pairs = self._noisy(self._kept_pairs(number), number, copy=0)
                 yield from sources.spread(pairs, size=count, total=total)
                 continue
@@ -204,11 +202,11 @@ class TrainingText:
 
     def _noisy(self, text: sources.Pairs, number: int, *, copy: int) -> sources.Pairs:
         part = self.parts[number]
-        if not part.noise:
+        if part.corpus is None or not part.is_noisy:
             return text
         key = (self._seed, part.name, copy)
         numbers = self.cleaner.kept_numbers(part.name)
-        return add_noise(text, part.noise, part.data, key=key, numbers=numbers)
+        return add_noise(text, part.corpus, part.data, key=key, numbers=numbers)
 
 
 def text_record(

@@ -212,7 +212,7 @@ def _describe(prepared_texts: Sequence[Text], data: config.DataConfig) -> str:
     if any(text.may_repeat for text in prepared_texts):
         description += " (except for repeated pairs, as it may have several copies)"
     elif split == "train" and any(
-        part.num_copies > 1 or part.noise for part in training_text.parts(data)
+        part.num_copies > 1 or part.is_noisy for part in training_text.parts(data)
     ):
         description += " (its first copy, with its noise)"
     return description
