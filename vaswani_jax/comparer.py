@@ -234,11 +234,8 @@ def _open(path: str, name: str) -> ComparedRun | System:
         raise ValueError(
             f"{path} writes trees; `vaswani evaluate-trees` compares them with others"
         )
-    prepared_data = None
-    if prepared.has_directory(settings.data, workdir):
-        directory = prepared.data_directory(settings.data, workdir)
-        if directory.is_dir():
-            prepared_data = prepared.open_prepared(directory)
+    directory = prepared.find_directory(settings.data, workdir)
+    prepared_data = prepared.open_prepared(directory) if directory else None
     return ComparedRun(name, workdir, checkpoint, settings, prepared_data)
 
 

@@ -14,8 +14,8 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, tensor_file
-from vaswani_jax.data import manifest, prepared
+from vaswani_jax.core import compilation_cache
+from vaswani_jax.data import prepared
 from vaswani_jax.exchange import formats, verify
 
 logger = logging.getLogger(__name__)
@@ -64,13 +64,11 @@ def main() -> None:
     unneeded_folders = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=unneeded_folders)
     compilation_cache.enable()
+    # The data of a model in one file may be on another machine; without that of any
+    # other run, `api.load` fails.
     data = None
-    if prepared.has_directory(settings.data, workdir):
-        directory = prepared.data_directory(settings.data, workdir)
-        # The data of a model in one file may be on another machine.
-        is_file = tensor_file.is_tensor_file(workdir)
-        if not is_file or (directory / manifest.NAME).exists():
-            data = prepared.open_matching(settings, directory, compare_text=False)
+    if directory := prepared.find_directory(settings.data, workdir):
+        data = prepared.open_matching(settings, directory, compare_text=False)
     translator = api.load(
         workdir, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )

@@ -28,7 +28,6 @@ from vaswani_jax.core import (
     types,
 )
 from vaswani_jax.data import (
-    manifest,
     prepared,
     treebank,
     vocabulary,
@@ -280,8 +279,7 @@ def _vocab_size(name: str, settings: config.Config) -> types.VocabSize:
         return bundle.read_vocabulary(program.workdir(name)).size
     if presets.is_run(name):
         workdir = program.workdir(name, skip=("checkpoints", "best", "averaged"))
-        directory = prepared.data_directory(settings.data, workdir)
-        if (directory / manifest.NAME).exists():
+        if directory := prepared.find_directory(settings.data, workdir):
             return vocabulary.load(directory).size
     return vocabulary_training.expected_size(settings.data)
 

@@ -195,6 +195,21 @@ def test_what_is_no_directory_for_data_is_refused(tmp_path, name, monkeypatch):
         prepared.data_directory(data, tmp_path)
 
 
+def test_a_directory_without_a_manifest_is_no_prepared_data(text):
+    named = settings.small_settings().data
+    workdir = text.parent
+    assert prepared.find_directory(named, workdir) is None
+    (workdir / "data").mkdir()
+    assert prepared.find_directory(named, workdir) is None
+    (workdir / "data").rmdir()
+    directory = small_text.prepare(text).directory
+    assert prepared.find_directory(named, workdir) == directory == workdir / "data"
+    model = workdir / "model.safetensors"
+    assert prepared.find_directory(named, model) is None
+    named = settings.small_settings(**{"data.directory": str(directory)}).data
+    assert prepared.find_directory(named, model) == directory
+
+
 def full_disk(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -408,3 +408,17 @@ def data_directory(data: config.DataConfig, workdir: pathlib.Path) -> pathlib.Pa
             "data alone"
         )
     return directory
+
+
+def find_directory(
+    data: config.DataConfig, workdir: pathlib.Path
+) -> pathlib.Path | None:
+    """Return where the prepared data of a run lies; None if it has none.
+
+    Raises:
+        ValueError, OSError: As `data_directory`, for the data that settings name.
+    """
+    if not has_directory(data, workdir):
+        return None
+    directory = data_directory(data, workdir)
+    return directory if (directory / manifest.NAME).exists() else None

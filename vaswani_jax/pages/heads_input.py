@@ -58,7 +58,9 @@ def read_input(
         OSError: A file is missing.
         ValueError: The run has no such text, or a file cannot be read.
     """
-    data = _prepared(settings, workdir)
+    data = None  # The run may have only a vocabulary.
+    if directory := prepared.find_directory(settings.data, workdir):
+        data = prepared.open_matching(settings, directory, compare_text=False)
     split, files = names[0], file_names(names)
     if files:
         sources, targets = (
@@ -98,19 +100,6 @@ def read_input(
         alignments=links,
         counts=counts,
     )
-
-
-def _prepared(
-    settings: config.Config, workdir: pathlib.Path
-) -> prepared.PreparedData | None:
-    """Return the run's prepared data; None if it has only a vocabulary, or none."""
-    if not prepared.has_directory(settings.data, workdir):
-        return None
-    directory = prepared.data_directory(settings.data, workdir)
-    try:
-        return prepared.open_matching(settings, directory, compare_text=False)
-    except FileNotFoundError:
-        return None
 
 
 def training_counts(

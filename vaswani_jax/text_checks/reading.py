@@ -11,7 +11,6 @@ import numpy as np
 from vaswani_jax.core import config
 from vaswani_jax.data import (
     linearization,
-    manifest,
     prepared,
     sources,
     subwords,
@@ -110,10 +109,9 @@ def find(settings: config.Config, workdir: pathlib.Path | None) -> Texts:
     data = settings.data
     notes: list[str] = []
     prepared_data, faults = None, []
-    is_known = data.directory or workdir is not None
-    if is_known and prepared.has_directory(data, workdir or pathlib.Path()):
-        directory = prepared.data_directory(data, workdir or pathlib.Path())
-        if (directory / manifest.NAME).exists():
+    if data.directory or workdir is not None:
+        directory = prepared.find_directory(data, workdir or pathlib.Path())
+        if directory:
             prepared_data = prepared.open_prepared(directory)
             faults = _differences(settings, directory)
     texts = []
