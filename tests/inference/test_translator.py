@@ -1,32 +1,25 @@
-"""Translations, scores and attention of a model that has learned nothing."""
+"""Translations and attention of a model that has learned nothing."""
 
 import dataclasses
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests import reference, settings
+from tests.inference import small_translators
+from tests.inference.small_translators import LINES, ids_of, make_translator, names
 from vaswani_jax.checkpoints.store import Checkpoint
-from vaswani_jax.core import types
-from vaswani_jax.data.tree_symbols import TreeSymbols
 from vaswani_jax.data.vocabulary import Vocabulary
-from vaswani_jax.data.vocabulary_training import learn_subwords
-from vaswani_jax.data.word_subwords import WordSubwords
 from vaswani_jax.inference import decode_job, trees
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.inference.translator import Translator
 
-LINES = ["a b c", "", "d e f g", "h a a"]
-
-
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
-    data = settings.small_settings(**{"data.vocab_size": 20}).data
-    return settings.learn_vocabulary(["a b c d e f g h", "c d a b h g e f"] * 20, data)
+    return small_translators.learn_vocabulary()
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +27,9 @@ def translator(vocabulary: Vocabulary) -> Translator:
     return make_translator(vocabulary)
 
 
-def make_translator(
-    vocabulary: Vocabulary, *, seeds: tuple[int, ...] = (1,), **overrides: Any
-) -> Translator:
-    small = settings.small_settings(**{"model.num_layers": 2, **overrides})
-    members = []
-    for seed in seeds:
-        params = settings.random_params(
-            small.model, vocab_size=vocabulary.size, seed=seed
-        )
-        members.append(Member(small.model, Checkpoint(0, {"params": params}, {})))
-    return Translator(small, vocabulary, members=members)
+@pytest.fixture(scope="module")
+def parser() -> Translator:
+    return small_translators.make_parser()
 
 
 def test_translations_are_the_best_hypotheses(
@@ -101,17 +86,6 @@ def test_a_parser_has_no_minimum_bayes_risk_and_is_not_reranked(
         ValueError, match="need a run that translates, and this one parses"
     ):
         parser.rerank(["a b"], [[]])
-
-
-@pytest.fixture(scope="module")
-def parser() -> Translator:
-    """An ensemble of two models of trees."""
-    data = settings.small_settings(**{"data.vocab_size": 20}).data
-    words = WordSubwords(learn_subwords(["a b c d e f g h"] * 20, data).model)
-    symbols = TreeSymbols.learn(["(S (NP (DT a) (NN b)) (VP (V c)))"], terminals="tag")
-    vocabulary = Vocabulary(words, symbols, is_shared=False)
-    changes = {"model.num_layers": 1, "search.max_tokens": 12}
-    return make_translator(vocabulary, seeds=(1, 2), **changes)
 
 
 def test_an_ensemble_writes_trees_over_the_words(parser: Translator) -> None:
@@ -187,9 +161,7 @@ def test_trees_have_no_prefix_and_no_alignment(parser: Translator) -> None:
         decode_job.TranslationJob(parser, options)
 
 
-def test_a_target_that_is_no_tree_has_no_score(parser: Translator) -> None:
-    with pytest.raises(ValueError, match=r"target, line 6: the tree has 2 words"):
-        parser.score(["a b", "c"], ["(S (X a) (X b))"] * 2, first_line=5)
+def test_a_target_that_is_no_tree_has_no_attention(parser: Translator) -> None:
     with pytest.raises(ValueError, match="target, line 1: 0 trees for 1 words"):
         parser.attention("a", "")
 
@@ -199,40 +171,6 @@ def test_warnings_name_the_settings_of_the_call(
 ) -> None:
     translator.translate(["a b c d e f g h"], max_source_tokens=4)
     assert "1 line over config.search.max_source_tokens=4 tokens" in caplog.text
-
-
-def test_scores_are_those_of_the_reference_model(
-    translator: Translator,
-) -> None:
-    targets = ["g f", "a", "", "e e d"]
-    scores = translator.score(LINES, targets)
-    params = reference.to_float64(translator.params)
-    for line, target, score in zip(LINES, targets, scores, strict=True):
-        source, target_in, target_out = ids_of(translator, line, target)
-        logits = reference.logits(
-            params, source, target_in, model=translator.config.model
-        )
-        probabilities = reference.softmax(logits)
-        expected = np.log(probabilities[np.arange(len(target_out)), target_out])
-        np.testing.assert_allclose(score.log_probs, expected, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(score.log_prob, expected.sum(), rtol=1e-4)
-        assert score.tokens == names(translator, target_out)
-
-
-def ids_of(
-    translator: Translator, line: str, target: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    [source] = translator.vocabulary.encode([line])
-    [output] = translator.vocabulary.encode([target])
-    return (
-        np.array([*source, types.EOS_ID]),
-        np.array([types.BOS_ID, *output]),
-        np.array([*output, types.EOS_ID]),
-    )
-
-
-def names(translator: Translator, ids: np.ndarray) -> tuple[str, ...]:
-    return tuple(translator.vocabulary.target.subword(int(token)) for token in ids)
 
 
 @pytest.mark.parametrize(
@@ -341,14 +279,6 @@ def test_attention_of_no_number_is_refused(translator: Translator) -> None:
         broken.attend(["a", "b c"], ["d", "e"], first_line=4)
     with pytest.raises(ValueError, match="parameters are not finite numbers"):
         broken.attention("a")
-
-
-def test_module_and_params_compute_logits(translator: Translator) -> None:
-    source, target_in, _ = map(jnp.asarray, ids_of(translator, "a b", "c"))
-    logits: Any = translator.module.apply(
-        {"params": translator.params}, source[None], target_in[None], deterministic=True
-    )
-    assert logits.shape == (1, len(target_in), translator.vocabulary.size)
 
 
 @pytest.mark.parametrize("method", ["translate", "hypotheses"])

@@ -8,35 +8,18 @@ import dataclasses
 import logging
 import math
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from vaswani_jax.core import languages, plurals, types
 from vaswani_jax.core.config import Config, SearchConfig
 from vaswani_jax.core.locales import language_code
-from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import scoring
+from vaswani_jax.inference.loaded_models import LoadedModels
 from vaswani_jax.inference.results import Hypothesis
 
 logger = logging.getLogger(__name__)
 LARGEST_WEIGHT = 1000
-
-
-@runtime_checkable
-class Rescorer(Protocol):
-    """A model, or several together, that can score: a `Translator`.
-
-    Attributes:
-        config: The settings of its run.
-        vocabulary: Its subwords.
-    """
-
-    config: Config
-    vocabulary: Vocabulary
-
-    def score_ids(self, pairs: Sequence[scoring.Pair]) -> list[scoring.Scored]:
-        """Return the scores of pairs of ids, in their order."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,13 +36,13 @@ class Reranking:
         length_reward: What each subword of a translation adds, in nats.
     """
 
-    forward: Rescorer | None = None
+    forward: LoadedModels | None = None
     forward_weight: float = 1.0
-    reverse: Rescorer | None = None
+    reverse: LoadedModels | None = None
     reverse_weight: float = 1.0
     length_reward: float = 0.0
 
-    def check(self, translator: Rescorer) -> None:
+    def check(self, translator: LoadedModels) -> None:
         """Refuse weights and models that do not suit the translator's hypotheses.
 
         Raises:
@@ -122,7 +105,7 @@ def check_weight(value: float, *, name: str) -> None:
         )
 
 
-def check_translates(translator: Rescorer) -> None:
+def check_translates(translator: LoadedModels) -> None:
     """Refuse a model that parses: what ranks translations has no meaning for trees.
 
     Raises:
@@ -222,7 +205,7 @@ def _num_subwords(hypothesis: Hypothesis) -> int:
 
 
 def _score_texts(
-    model: Rescorer | None,
+    model: LoadedModels | None,
     pairs: Sequence[tuple[str, str]],
     *,
     search: SearchConfig,

@@ -1,47 +1,29 @@
-"""Translate, score and inspect attention with trained models."""
+"""Translate and inspect attention with trained models."""
 
-import functools
-import os
-import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from jaxtyping import Float
-
-from vaswani_jax.checkpoints import bundle
-from vaswani_jax.core import languages, parallel, parsing, types
-from vaswani_jax.core.config import Config, ModelConfig
-from vaswani_jax.data.tokenizer import Tokenizer
+from vaswani_jax.core import languages, parsing, types
+from vaswani_jax.core.config import Config
 from vaswani_jax.data.unknown_characters import UnknownCharacters
-from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import (
     arguments,
     ensemble,
     line_translator,
     line_warnings,
+    loaded_models,
     minimum_bayes_risk,
     plain_text,
     reranking,
-    scoring,
     trees,
 )
-from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.phrases import PhraseFinder, mark_missing
-from vaswani_jax.inference.results import (
-    AttendedPair,
-    Attention,
-    Hypothesis,
-    PairScore,
-)
+from vaswani_jax.inference.results import AttendedPair, Attention, Hypothesis
 from vaswani_jax.inference.search_record import SearchRecord
 
-if TYPE_CHECKING:
-    import vaswani_jax.model.transformer
 
-
-class Translator:
+class Translator(loaded_models.LoadedModels):
     """One model, or several together, ready to translate; `vaswani_jax.load` makes it.
 
     Attributes:
@@ -50,82 +32,6 @@ class Translator:
         members: The models that translate together, each a `Member`; most translators
             have one.
     """
-
-    def __init__(
-        self,
-        config: Config,
-        vocabulary: Vocabulary,
-        *,
-        members: Sequence[Member],
-    ) -> None:
-        """Keep the parts; nothing is computed and no device touched.
-
-        Args:
-            config: Its `search` says how to translate.
-            vocabulary: The subwords of every member.
-            members: The models, whose probabilities are averaged.
-        """
-        self.config = config
-        self.vocabulary = vocabulary
-        self.members = tuple(members)
-
-    @property
-    def member(self) -> Member:
-        """The model of a translator that is no ensemble.
-
-        Raises:
-            ValueError: The translator is an ensemble.
-        """
-        if len(self.members) > 1:
-            raise ValueError(
-                f"an ensemble of {len(self.members)} models has no single model, "
-                "module or parameters: use members"
-            )
-        return self.members[0]
-
-    @property
-    def module(self) -> "vaswani_jax.model.transformer.Transformer":
-        """The model as a flax module: `module.apply({"params": params}, ...)`."""
-        from vaswani_jax.model.transformer import Transformer
-
-        return Transformer(self.member.model, self.vocabulary.size)
-
-    @property
-    def params(self) -> Any:
-        """The model's parameters, a nested dictionary of NumPy arrays."""
-        return self.member.params
-
-    @functools.cached_property
-    def replicated_params(self) -> list[Any]:
-        """The parameters of each model on every device, placed there at first use."""
-        return [parallel.replicate(member.params) for member in self.members]
-
-    def save(
-        self, path: str | os.PathLike[str], *, dtype: str = "float32"
-    ) -> pathlib.Path:
-        """Write the model, its settings and its vocabulary into FILE.safetensors.
-
-        `vaswani_jax.load` and the programs that load a model take it in place of a run.
-
-        >>> vaswani_jax.load("runs/demo").save("demo.safetensors")  # doctest: +SKIP
-
-        Args:
-            path: The file; one of this name is replaced.
-            dtype: Of the parameters in the file, "float32" or "bfloat16", half as
-                large, which rounds them. The model computes in `config.model.dtype`.
-
-        Returns:
-            The path.
-
-        Raises:
-            ValueError: The translator is an ensemble, the name has another ending, or
-                there is no such type.
-            OSError: The file cannot be written. No part of it remains.
-        """
-        path = pathlib.Path(path)
-        parts = bundle.Bundle(self.config, self.vocabulary, self.member.checkpoint)
-        parts.save(path, dtype=dtype)
-        return path
 
     def translate(
         self,
@@ -449,48 +355,6 @@ class Translator:
         plain_text.check_is_parser(self.config.data, name="tokenize")
         return plain_text.tokenize(lines)
 
-    def score(
-        self,
-        sources: Iterable[str],
-        targets: Iterable[str],
-        *,
-        first_line: int = 1,
-    ) -> list[PairScore]:
-        """Return the probabilities of given translations.
-
-        Args:
-            sources: Source lines. One string alone is an error.
-            targets: A translation of each.
-            first_line: The number of the first line in error messages.
-
-        Raises:
-            TypeError: One argument is a string, or not all are strings.
-            ValueError: The numbers of lines differ; a line is too long for the search
-                or lacks its tag; a target should be a tree over the words of its
-                source and is none; or the parameters are not finite numbers.
-        """
-        sources = arguments.check_lines(sources, "sources")
-        targets = arguments.check_lines(targets, "targets")
-        arguments.check_equal_numbers(sources=sources, targets=targets)
-        if self.vocabulary.is_trees:
-            trees.check_trees(sources, targets, first_line=first_line)
-        pairs = self._encode(sources, targets, first_line=first_line)
-        scored_pairs = self.score_ids(pairs)
-        scores = []
-        for number, ((_, ids), scored_pair) in enumerate(
-            zip(pairs, scored_pairs, strict=True), start=first_line
-        ):
-            log_probs = scored_pair.log_probs
-            _check_finite(log_probs, line=number)
-            scores.append(
-                PairScore(
-                    log_prob=float(np.sum(log_probs, dtype=np.float64)),
-                    tokens=_spell(self.vocabulary.target, ids),
-                    log_probs=tuple(float(log_prob) for log_prob in log_probs),
-                )
-            )
-        return scores
-
     def attention(self, source: str, target: str | None = None) -> Attention:
         """Return all attention weights for a sentence and its translation.
 
@@ -544,7 +408,8 @@ class Translator:
                     pairs[number] = (output.source, output.ids)
         scored_pairs = self.score_ids(pairs, layers=layers)
         for number, scored_pair in enumerate(scored_pairs, start=first_line):
-            _check_finite(scored_pair.log_probs, line=number)
+            loaded_models.check_finite(scored_pair.log_probs, line=number)
+        subwords, target_subwords = self.vocabulary.source, self.vocabulary.target
         return [
             AttendedPair(
                 text=text,
@@ -552,9 +417,11 @@ class Translator:
                 ids=tuple(ids),
                 log_probs=tuple(float(log_prob) for log_prob in scored_pair.log_probs),
                 attention=Attention(
-                    source=_spell(self.vocabulary.source, [*source, types.EOS_ID]),
-                    target_in=_spell(self.vocabulary.target, [types.BOS_ID, *ids[:-1]]),
-                    target_out=_spell(self.vocabulary.target, ids),
+                    source=loaded_models.spell(subwords, [*source, types.EOS_ID]),
+                    target_in=loaded_models.spell(
+                        target_subwords, [types.BOS_ID, *ids[:-1]]
+                    ),
+                    target_out=loaded_models.spell(target_subwords, ids),
                     **scored_pair.attention,
                 ),
             )
@@ -562,45 +429,6 @@ class Translator:
                 texts, pairs, scored_pairs, strict=True
             )
         ]
-
-    def attended_layers(self) -> dict[str, range]:
-        """Return all layers of each kind of attention, as `score_ids` takes them.
-
-        Raises:
-            ValueError: The models of an ensemble differ in them, or in their heads.
-        """
-        sizes = {
-            (model.encoder_layers, model.decoder_layers, model.num_heads)
-            for model in self._models
-        }
-        if len(sizes) > 1:
-            raise ValueError(
-                "attention needs models with equal numbers of encoder layers, decoder "
-                f"layers and heads, got {sorted(sizes)}"
-            )
-        model = self._models[0]
-        return {kind: range(scoring.depth(model, kind)) for kind in scoring.KINDS}
-
-    def score_ids(
-        self,
-        pairs: Sequence[scoring.Pair],
-        *,
-        layers: Mapping[str, Sequence[int]] | None = None,
-    ) -> list[scoring.Scored]:
-        """Return the scores and attention of pairs of ids; see `scoring.score_pairs`.
-
-        Args:
-            pairs: Ids of each source without, and of each output with, the end mark.
-            layers: The layers whose attention is kept, the lowest being 0, by their
-                kind, of `scoring.KINDS`.
-        """
-        return scoring.score_pairs(
-            pairs,
-            models=self._models,
-            params=self.replicated_params,
-            vocab_size=self.vocabulary.size,
-            layers=layers,
-        )
 
     def _override(self, search: Mapping[str, Any]) -> Config:
         """Return the settings with changes to the search."""
@@ -633,34 +461,3 @@ class Translator:
         return line_translator.LineTranslator(
             settings, self.vocabulary, models=self._models, n_best=n_best
         )
-
-    @property
-    def _models(self) -> list[ModelConfig]:
-        return [member.model for member in self.members]
-
-    def _encode(
-        self, sources: Sequence[str], targets: Sequence[str], *, first_line: int
-    ) -> list[scoring.Pair]:
-        """Return the ids of each pair, the target's with the end mark."""
-        languages.check_tags(sources, self.config.data, first_line=first_line)
-        source_ids = self.vocabulary.encode(sources)
-        target_ids = self.vocabulary.encode(targets, target=True)
-        arguments.check_lengths(
-            source_ids, target_ids, search=self.config.search, first_line=first_line
-        )
-        return [
-            (source, [*target, types.EOS_ID])
-            for source, target in zip(source_ids, target_ids, strict=True)
-        ]
-
-
-def _check_finite(log_probs: Float[np.ndarray, "T"], *, line: int) -> None:
-    if not np.isfinite(log_probs).all():
-        raise ValueError(
-            f"line {line} has no probability: the parameters are not finite numbers; "
-            "name another checkpoint"
-        )
-
-
-def _spell(subwords: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
-    return tuple(subwords.subword(token) for token in ids)

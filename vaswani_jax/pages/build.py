@@ -8,13 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from vaswani_jax import __version__
-from vaswani_jax.checkpoints import bundle
 from vaswani_jax.core import languages
 from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import line_warnings
 from vaswani_jax.inference.results import AttendedPair
 from vaswani_jax.inference.translator import Translator
-from vaswani_jax.model import cost
 from vaswani_jax.pages import contents, search_tree, words
 
 MAX_SENTENCES = 50
@@ -67,7 +65,7 @@ def make_page(
         check_size(len(lines), num_models=number + 1)
         if not pages:
             _warn(translator, lines, targets)
-        name = _name(translator) if names is None else names[number]
+        name = translator.checkpoint_name if names is None else names[number]
         model = contents.Model(name, _step(translator))
         views = _views(translator, lines, targets, max_tokens=max_tokens)
         pages.append(_page(translator, lines, model=model, views=views))
@@ -241,10 +239,6 @@ def _weights(view: contents.View) -> list[Float[np.ndarray, "L H Q K"]]:
 def _facts(translator: Translator, model: contents.Model) -> dict[str, str]:
     settings, vocabulary = translator.config, translator.vocabulary
     sizes, search, data = translator.members[0].model, settings.search, settings.data
-    num_parameters = sum(
-        cost.count_parameters(member.model, vocab_size=vocabulary.size)
-        for member in translator.members
-    )
     facts = {
         "checkpoint": model.name,
         "updates": "" if model.step is None else f"{model.step:,}",
@@ -254,7 +248,7 @@ def _facts(translator: Translator, model: contents.Model) -> dict[str, str]:
             f"layers, {sizes.num_heads} heads, d_model {sizes.d_model}, d_ff "
             f"{sizes.d_ff}"
         ),
-        "parameters": f"{num_parameters:,}",
+        "parameters": f"{translator.num_parameters:,}",
         "vocabulary": vocabulary.describe(),
         "search": (
             f"beam size {search.beam_size}, length penalty {search.length_penalty}"
@@ -266,11 +260,6 @@ def _facts(translator: Translator, model: contents.Model) -> dict[str, str]:
     if len(translator.members) > 1:
         facts["model"] = f"{len(translator.members)} models of {facts['model']}"
     return {label: fact for label, fact in facts.items() if fact}
-
-
-def _name(translator: Translator) -> str:
-    """Return the name of a model as `--checkpoint` takes it."""
-    return ",".join(bundle.name_of(member.checkpoint) for member in translator.members)
 
 
 def _step(translator: Translator) -> int | None:

@@ -9,10 +9,9 @@ import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from vaswani_jax.checkpoints import bundle, select, store
+from vaswani_jax.checkpoints import select, store
 from vaswani_jax.core import config, languages, paths
 from vaswani_jax.inference.translator import Translator
-from vaswani_jax.model import cost
 from vaswani_jax.service import background, language_names
 from vaswani_jax.service.engine import Engine
 from vaswani_jax.service.figures import Figures
@@ -93,21 +92,6 @@ class ServedModel:
             Direction(data.source_locale, locale, f"{tag} ")
             for tag, locale in tags.items()
         )
-
-    @functools.cached_property
-    def num_parameters(self) -> int:
-        """The parameters of all its members."""
-        translator = self.engine.translator
-        return sum(
-            cost.count_parameters(member.model, vocab_size=translator.vocabulary.size)
-            for member in translator.members
-        )
-
-    @property
-    def checkpoint(self) -> str:
-        """The name of its checkpoint, as --checkpoint takes it."""
-        members = self.engine.translator.members
-        return ",".join(bundle.name_of(member.checkpoint) for member in members)
 
 
 def read_origin(argument: str) -> Origin:
@@ -338,7 +322,8 @@ class Models:
             self._begin(new.engine)
             self._by_name[origin.name] = new
             self._failed.pop(origin.name, None)
-            logger.info(f"{origin.name}: loaded again, checkpoint {new.checkpoint}")
+            checkpoint = new.engine.translator.checkpoint_name
+            logger.info(f"{origin.name}: loaded again, checkpoint {checkpoint}")
             self._running.discard(served.engine)
             self._retiring.add(served.engine)
             task = asyncio.create_task(self._retire(served.engine, set(self._requests)))

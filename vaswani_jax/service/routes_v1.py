@@ -297,6 +297,7 @@ def _json(message: messages.Message) -> Response:
 
 
 def _model_entry(served: ServedModel) -> messages.ModelEntry:
+    translator = served.engine.translator
     return messages.ModelEntry(
         name=served.name,
         directions=[
@@ -306,8 +307,8 @@ def _model_entry(served: ServedModel) -> messages.ModelEntry:
             )
             for direction in served.directions
         ],
-        checkpoint=served.checkpoint,
-        parameters=served.num_parameters,
+        checkpoint=translator.checkpoint_name,
+        parameters=translator.num_parameters,
         beam_sizes=list(served.engine.limits.beam_sizes),
         length_penalty=served.settings.search.length_penalty,
     )
