@@ -23,7 +23,6 @@ from vaswani_jax.inference import (
     formats,
     glossary,
     line_io,
-    line_warnings,
     minimum_bayes_risk,
     plain_text,
     reranking,
@@ -176,8 +175,7 @@ def main() -> None:
         scoring = decode_job.ScoringJob(translator, form=options.form)
         pairs = line_io.zip_blocks(lines, TARGET.value)
         line_io.write_blocks(scoring.run(pairs), _output(OUTPUT.value), total=total)
-        line_warnings.warn_of_unknown_characters(scoring.unknown)
-        line_warnings.warn_of_plain_text(scoring.plain_text_lines)
+        scoring.warnings.log()
         logger.info(scoring.summary())
         return
     job = decode_job.TranslationJob(
@@ -193,9 +191,7 @@ def main() -> None:
     num_written = line_io.write_blocks(
         job.run(blocks), _output(OUTPUT.value), total=total
     )
-    line_warnings.warn_of_unusual_lines(job.unusual_lines, settings)
-    line_warnings.warn_of_unknown_characters(job.unknown)
-    line_warnings.warn_of_plain_text(job.plain_text_lines)
+    job.warnings.log()
     logger.info(
         f"{plurals.format_count(job.num_lines, 'line')} in, "
         f"{plurals.format_count(num_written, 'line')} out"

@@ -14,7 +14,7 @@ from tests import settings
 from tests.data import small_vocabularies
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import types
-from vaswani_jax.inference import decode_job, line_warnings, reranking
+from vaswani_jax.inference import decode_job, reranking
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.glossary import Glossary
 from vaswani_jax.inference.results import Hypothesis, Output, PairScore
@@ -142,7 +142,7 @@ def test_lines_are_numbered_across_blocks() -> None:
     assert translator.calls == [(2, None, 1), (2, ["p"], 3)]
     assert job.num_lines == 3
     # Three words and the end mark are more than data.max_length.
-    assert +job.unusual_lines == {"data.max_length": 2}
+    assert +job.warnings.counts == {"data.max_length": 2}
 
 
 def test_lines_with_unknown_characters_are_counted_and_named(
@@ -154,8 +154,9 @@ def test_lines_with_unknown_characters_are_counted_and_named(
         decode_job.Block(["\u200d☃\U0001f600", "z"]),
     ]
     assert len(list(job.run(blocks))) == 2
-    line_warnings.warn_of_unknown_characters(job.unknown)
-    [record] = caplog.records
+    job.warnings.log()
+    long, record = caplog.records
+    assert "over config.data.max_length=3 tokens" in long.message
     assert record.levelname == "WARNING"
     assert (
         "3 lines have characters that the vocabulary lacks: \U0001f600"
@@ -163,7 +164,7 @@ def test_lines_with_unknown_characters_are_counted_and_named(
     )
     scoring = decode_job.ScoringJob(Written(), form="text")
     assert len(list(scoring.run([(["a", "x\u3000y"], ["b"] * 2)]))) == 1
-    assert scoring.unknown.num_lines == 1
+    assert scoring.warnings.unknown.num_lines == 1
 
 
 def test_token_scores_are_those_of_every_hypothesis() -> None:

@@ -56,3 +56,21 @@ def test_each_kind_of_unusual_line_is_counted_and_named(
     usual = line_warnings.count_unusual_lines(lines[:1], small)
     line_warnings.warn_of_unusual_lines(usual, small)
     assert not caplog.records
+
+
+def test_the_lines_of_all_blocks_are_counted_and_each_kind_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    small = settings.small_settings(**{"data.max_length": 6})
+    treebank = dataclasses.replace(small.data, source="treebank")
+    small = dataclasses.replace(small, data=treebank)
+    warnings = line_warnings.LineWarnings(settings.letters_vocabulary(), small)
+    for lines, targets in ((["a b"], ["\u2603"]), (["a (b"], ["c"]), (["d"], [])):
+        warnings.count(lines, targets=targets)
+        warnings.count_hypotheses([[hypothesis(6)]])
+    assert warnings.counts == {"data.max_length": 3}
+    warnings.log()
+    long, unknown, plain_text = caplog.messages
+    assert long.startswith("3 lines over config.data.max_length=6 tokens: ")
+    assert unknown.startswith("2 lines have characters that the vocabulary lacks: ")
+    assert plain_text.startswith("1 line looks like plain text, with words such")

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from tests import settings
 from tests.service import shouting
-from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import line_warnings
 from vaswani_jax.service import log_texts
 
@@ -21,11 +21,13 @@ def _log_texts_again():
 
 @pytest.mark.usefixtures("_log_texts_again")
 def test_characters_that_a_vocabulary_lacks_are_not_logged(caplog):
-    unknown = UnknownCharacters(shouting.vocabulary())
-    unknown.count(["Ω"])
-    line_warnings.warn_of_unknown_characters(unknown)
+    warnings = line_warnings.LineWarnings(
+        shouting.vocabulary(), settings.small_settings()
+    )
+    warnings.count(["Ω"])
+    warnings.log()
     assert "Ω" in caplog.text
     caplog.clear()
     log_texts.hide()
-    line_warnings.warn_of_unknown_characters(unknown)
+    warnings.log()
     assert not caplog.text

@@ -25,7 +25,6 @@ from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config, languages, parsing, plurals, processes
 from vaswani_jax.data import columns, synthetic_corpus
 from vaswani_jax.data.synthetic_corpus import SyntheticCorpus
-from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.data.word_noise import WordNoise
 from vaswani_jax.inference import ensemble, line_warnings
 from vaswani_jax.inference.line_translator import LineTranslator
@@ -320,7 +319,7 @@ def _translate(
         models=[member.model for member in translator.members],
         batch_for_each_device=True,
     )
-    unknown = UnknownCharacters(translator.vocabulary)
+    warnings = line_warnings.LineWarnings(translator.vocabulary, settings)
     lines = text.side.read()
     num_shards = -(-text.num_lines // options.shard_lines)
     bar = tqdm.tqdm(total=text.num_lines, unit=" lines", disable=None)
@@ -336,7 +335,7 @@ def _translate(
                 f"and has {shard * options.shard_lines + len(block):,}; restore it, "
                 "and run the same command again"
             )
-        unknown.count(block)
+        warnings.count(block)
         is_written = corpus is not None and corpus.is_written(shard)
         if processes.broadcast_from_main(is_written):
             bar.update(len(block))
@@ -361,7 +360,7 @@ def _translate(
             )
         bar.update(len(block))
     bar.close()
-    line_warnings.warn_of_unknown_characters(unknown)
+    warnings.log()
 
 
 def _add_noise(

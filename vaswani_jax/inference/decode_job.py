@@ -1,6 +1,5 @@
 """Turn blocks of lines into what `decode` writes."""
 
-import collections
 import contextlib
 import dataclasses
 import io
@@ -9,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from vaswani_jax.core import config, languages, plurals
-from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import (
     alignment,
     arguments,
@@ -21,7 +19,6 @@ from vaswani_jax.inference import (
     scoring,
 )
 from vaswani_jax.inference.glossary import Glossary
-from vaswani_jax.inference.plain_text import PlainTextLines
 from vaswani_jax.inference.reranking import Reranking, check_translates, rerank
 from vaswani_jax.inference.results import Hypothesis, Output
 from vaswani_jax.inference.scoring import Scored
@@ -181,9 +178,9 @@ class TranslationJob:
         elif options.alignments:
             self._layers["memory"] = [self._aligning_layer]
         self.num_lines = 0
-        self.unusual_lines: collections.Counter[str] = collections.Counter()
-        self.unknown = UnknownCharacters(translator.vocabulary)
-        self.plain_text_lines = PlainTextLines(translator.config.data)
+        self.warnings = line_warnings.LineWarnings(
+            translator.vocabulary, translator.config
+        )
 
     def run(self, blocks: Iterable[Block]) -> Iterator[list[str]]:
         """Yield the written lines of each block, in order."""
@@ -200,16 +197,9 @@ class TranslationJob:
             for block in blocks:
                 lines = block.lines
                 hypotheses = self._find(block)
-                self.unknown.count(lines)
-                self.plain_text_lines.count(lines)
-                self.unknown.count(block.prefixes or [], target=True)
-                self.unknown.count(
-                    (terms.replace("\t", " ") for terms in block.constraints or []),
-                    target=True,
-                )
-                self.unusual_lines += line_warnings.count_unusual_lines(
-                    hypotheses, self._translator.config
-                )
+                terms = [line.replace("\t", " ") for line in block.constraints or []]
+                self.warnings.count(lines, targets=[*(block.prefixes or []), *terms])
+                self.warnings.count_hypotheses(hypotheses)
                 formatted = []
                 scored_lines = self._score(hypotheses)
                 for source, n_best, line_scores in zip(
@@ -331,8 +321,9 @@ class ScoringJob:
         self._translator, self._form = translator, form
         self.num_lines = self.num_tokens = 0
         self.log_prob = 0.0
-        self.unknown = UnknownCharacters(translator.vocabulary)
-        self.plain_text_lines = PlainTextLines(translator.config.data)
+        self.warnings = line_warnings.LineWarnings(
+            translator.vocabulary, translator.config
+        )
 
     def run(self, blocks: Iterable[tuple[list[str], ...]]) -> Iterator[list[str]]:
         """Yield the written scores of each block of pairs.
@@ -343,9 +334,7 @@ class ScoringJob:
         for sources, targets in blocks:
             first = self.num_lines + 1
             scores = self._translator.score(sources, targets, first_line=first)
-            self.unknown.count(sources)
-            self.plain_text_lines.count(sources)
-            self.unknown.count(targets, target=True)
+            self.warnings.count(sources, targets=targets)
             yield [
                 formats.format_score(number, score, form=self._form)
                 for number, score in enumerate(scores, start=first)

@@ -2,16 +2,56 @@
 
 import collections
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vaswani_jax.core import config, plurals
 from vaswani_jax.data.unknown_characters import UnknownCharacters
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference.plain_text import PlainTextLines
 from vaswani_jax.inference.results import Hypothesis
 
 logger = logging.getLogger(__name__)
 CUT = "cut"
 MISSING_PHRASES = "phrases"
+
+
+class LineWarnings:
+    """The unusual lines of a job, counted over its blocks.
+
+    Attributes:
+        counts: How many lines `count_unusual_lines` found, by setting.
+        unknown: The characters that the vocabulary lacks.
+        plain_text: The lines for a parser that look like plain text.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, settings: config.Config) -> None:
+        """Start with no line."""
+        self._settings = settings
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.unknown = UnknownCharacters(vocabulary)
+        self.plain_text = PlainTextLines(settings.data)
+
+    def count(self, lines: Sequence[str], *, targets: Iterable[str] = ()) -> None:
+        """Count unusual texts.
+
+        Args:
+            lines: Source lines.
+            targets: Texts of the target's side, however many.
+        """
+        self.unknown.count(lines)
+        self.unknown.count(targets, target=True)
+        self.plain_text.count(lines)
+
+    def count_hypotheses(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> None:
+        """Count the lines that `count_unusual_lines` finds by their translations."""
+        self.counts += count_unusual_lines(hypotheses, self._settings)
+
+    def log(self) -> None:
+        """Log a warning for each kind of unusual line."""
+        warn_of_unusual_lines(self.counts, self._settings)
+        for description in (self.unknown.describe(), self.plain_text.describe()):
+            if description:
+                logger.warning(description)
 
 
 def count_unusual_lines(
@@ -91,15 +131,3 @@ def warn_of_missing_phrases(
         if best.missing_phrases:
             phrases = ", ".join(map(repr, best.missing_phrases))
             logger.warning(f"line {number:,}: the translation lacks {phrases}")
-
-
-def warn_of_unknown_characters(characters: UnknownCharacters) -> None:
-    """Log a warning if any line has characters that the vocabulary lacks."""
-    if description := characters.describe():
-        logger.warning(description)
-
-
-def warn_of_plain_text(lines: PlainTextLines) -> None:
-    """Log a warning if any line for a parser looks like plain text."""
-    if description := lines.describe():
-        logger.warning(description)

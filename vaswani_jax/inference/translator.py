@@ -5,7 +5,6 @@ from typing import Any
 
 from vaswani_jax.core import languages, parsing, types
 from vaswani_jax.core.config import Config
-from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import (
     arguments,
     ensemble,
@@ -88,14 +87,10 @@ class Translator(loaded_models.LoadedModels):
             **search,
         )
         line_warnings.warn_of_missing_phrases(hypotheses, first_line=1)
-        counts = line_warnings.count_unusual_lines(hypotheses, settings)
-        line_warnings.warn_of_unusual_lines(counts, settings)
-        unknown = UnknownCharacters(self.vocabulary)
-        unknown.count(lines)
-        line_warnings.warn_of_unknown_characters(unknown)
-        plain_text_lines = plain_text.PlainTextLines(settings.data)
-        plain_text_lines.count(lines)
-        line_warnings.warn_of_plain_text(plain_text_lines)
+        warnings = line_warnings.LineWarnings(self.vocabulary, settings)
+        warnings.count(lines)
+        warnings.count_hypotheses(hypotheses)
+        warnings.log()
         return [n_best[0] for n_best in hypotheses]
 
     def hypotheses(

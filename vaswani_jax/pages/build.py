@@ -9,7 +9,6 @@ from jaxtyping import Float
 
 from vaswani_jax import __version__
 from vaswani_jax.core import languages
-from vaswani_jax.data.unknown_characters import UnknownCharacters
 from vaswani_jax.inference import line_warnings
 from vaswani_jax.inference.results import AttendedPair
 from vaswani_jax.inference.translator import Translator
@@ -34,7 +33,7 @@ def make_page(
     """Return what a model does with lines: its translations and their attention.
 
     An empty line is a sentence of end marks alone. Warns of characters that the
-    vocabulary lacks (logger `vaswani_jax`).
+    vocabulary lacks, and of plain text for a parser (logger `vaswani_jax`).
 
     >>> translator = vaswani_jax.load("runs/demo")  # doctest: +SKIP
     >>> page = make_page(translator, ["3 hours ago"])  # doctest: +SKIP
@@ -275,7 +274,6 @@ def _language_tag(locale: str) -> str:
 def _warn(
     translator: Translator, lines: Sequence[str], targets: Sequence[str] | None
 ) -> None:
-    unknown = UnknownCharacters(translator.vocabulary)
-    unknown.count(lines)
-    unknown.count(targets or [], target=True)
-    line_warnings.warn_of_unknown_characters(unknown)
+    warnings = line_warnings.LineWarnings(translator.vocabulary, translator.config)
+    warnings.count(lines, targets=targets or [])
+    warnings.log()
