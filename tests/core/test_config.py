@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+from tests import settings
 from tests.core.valid_config import refusal
 from vaswani_jax.core import config
 
@@ -163,6 +164,18 @@ def test_the_value_before_a_setting_existed_is_a_valid_one():
     for setting in config.SETTINGS.values():
         if setting.legacy is not None:
             assert setting.parse(setting.legacy) is setting.legacy
+
+
+def test_only_learned_positions_limit_a_sentence():
+    model = settings.small_settings(**{"model.max_positions": 32}).model
+    assert model.position_limit is None
+    learned = dataclasses.replace(model, positional_encoding="learned")
+    assert learned.position_limit == 32
+
+
+def test_a_target_may_have_extra_tokens():
+    changes = {"search.max_source_tokens": 16, "search.max_extra_tokens": 5}
+    assert settings.small_settings(**changes).search.max_target_tokens == 21
 
 
 def test_a_record_of_the_first_runs_has_every_setting():

@@ -132,6 +132,11 @@ class ModelConfig:
         """Layers of the decoder."""
         return self.num_decoder_layers or self.num_layers
 
+    @property
+    def position_limit(self) -> int | None:
+        """The most tokens that learned positions have room for; None for sinusoids."""
+        return self.max_positions if self.positional_encoding == "learned" else None
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchConfig:
@@ -205,6 +210,11 @@ class SearchConfig:
         changeable=True,
         incidental=True,
     )
+
+    @property
+    def max_target_tokens(self) -> int:
+        """The most tokens of the longest source's target."""
+        return self.max_source_tokens + self.max_extra_tokens
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

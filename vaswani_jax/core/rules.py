@@ -218,15 +218,15 @@ def check_positions(settings: Config) -> None:
     longest = max(
         settings.data.max_length,
         settings.search.min_tokens,
-        settings.search.max_source_tokens + settings.search.max_extra_tokens,
+        settings.search.max_target_tokens,
     )
-    model = settings.model
-    if model.positional_encoding == "learned" and model.max_positions < longest:
+    limit = settings.model.position_limit
+    if limit is not None and limit < longest:
         raise ValueError(
             f"config.model.max_positions must be at least {longest} (the longest of "
             "data.max_length, search.min_tokens and search.max_source_tokens + "
             "search.max_extra_tokens), "
-            f"got {model.max_positions}"
+            f"got {limit}"
         )
 
 
@@ -238,10 +238,11 @@ def check_length(name: str, length: int, *, model: ModelConfig) -> None:
         length: Its value in tokens.
         model: The settings of the model.
     """
-    if model.positional_encoding == "learned" and length > model.max_positions:
+    limit = model.position_limit
+    if limit is not None and length > limit:
         raise ValueError(
             f"{name} is longer than config.model.max_positions "
-            f"({model.max_positions}) learned positions"
+            f"({limit}) learned positions"
         )
 
 

@@ -112,8 +112,8 @@ def _with_position_table(settings: config.Config) -> config.Config:
     Sinusoids have no limit, but other engines keep a table of them.
     """
     search, model = settings.search, settings.model
-    if model.positional_encoding == "learned":
+    if model.position_limit is not None:
         return settings
-    longest = max(search.min_tokens, search.max_source_tokens + search.max_extra_tokens)
+    longest = max(search.min_tokens, search.max_target_tokens)
     model = dataclasses.replace(model, max_positions=max(model.max_positions, longest))
     return dataclasses.replace(settings, model=model)

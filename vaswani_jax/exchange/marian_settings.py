@@ -277,7 +277,7 @@ def unimported(marian_config: dict[str, Any]) -> list[str]:
 
 def export_search(search: config.SearchConfig) -> dict[str, Any]:
     """Return the values of generation_config.json for our search, see `unexported`."""
-    longest = max(search.min_tokens, search.max_source_tokens + search.max_extra_tokens)
+    longest = max(search.min_tokens, search.max_target_tokens)
     if search.max_tokens:
         longest = min(longest, search.max_tokens)
     values: dict[str, Any] = {

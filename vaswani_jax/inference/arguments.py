@@ -85,13 +85,12 @@ def check_lengths(
     Raises:
         ValueError: A line has too many tokens, the end mark counted.
     """
-    longest = search.max_source_tokens
     limits = {
-        "source": (source_ids, "max_source_tokens", longest),
+        "source": (source_ids, "max_source_tokens", search.max_source_tokens),
         "target": (
             target_ids,
             "max_source_tokens + config.search.max_extra_tokens",
-            longest + search.max_extra_tokens,
+            search.max_target_tokens,
         ),
     }
     for number in range(len(source_ids)):

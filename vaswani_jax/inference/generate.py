@@ -244,8 +244,8 @@ def _max_lengths(
         lengths = jnp.minimum(lengths, search.max_tokens)
     lengths = lengths + prefix_lengths
     for model in models:
-        if model.positional_encoding == "learned":
-            lengths = jnp.minimum(lengths, model.max_positions)
+        if model.position_limit is not None:
+            lengths = jnp.minimum(lengths, model.position_limit)
     num_tokens, prefix_length = rows.source.shape[1], rows.prefix.shape[1]
     longest = longest_output(num_tokens, prefix_length, search=search, models=models)
     return jnp.where(tokens > 0, lengths, 0), longest
@@ -269,11 +269,7 @@ def longest_output(
     longest = max(num_tokens + search.max_extra_tokens, search.min_tokens)
     if search.max_tokens:
         longest = min(longest, search.max_tokens)
-    limits = [
-        model.max_positions
-        for model in models
-        if model.positional_encoding == "learned"
-    ]
+    limits = [model.position_limit for model in models if model.position_limit]
     return min([longest + prefix_length, *limits])
 
 

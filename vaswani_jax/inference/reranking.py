@@ -218,12 +218,12 @@ def _score_texts(
     languages.check_tags(sources, model.config.data, first_line=1)
     source_ids = model.vocabulary.encode(sources)
     target_ids = model.vocabulary.encode([pair[1] for pair in distinct], target=True)
-    longest = model.config.search.max_source_tokens
-    longest_target = longest + model.config.search.max_extra_tokens
+    limits = model.config.search
     fitting = {
         pair: (source, [*target, types.EOS_ID])
         for pair, source, target in zip(distinct, source_ids, target_ids, strict=True)
-        if len(source) < longest and len(target) < longest_target
+        if len(source) < limits.max_source_tokens
+        and len(target) < limits.max_target_tokens
     }
     scores = dict.fromkeys(distinct, math.nan)
     scored = model.score_ids(list(fitting.values()))

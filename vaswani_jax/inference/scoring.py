@@ -93,9 +93,8 @@ def iterate_scores(
 
     Only a batch at a time is in memory. The arguments are those of `score_pairs`.
     """
-    tables = [m.max_positions for m in models if m.positional_encoding == "learned"]
     # Learned positions end there, padding's too.
-    longest = min(tables, default=sys.maxsize)
+    longest = min(model.position_limit or sys.maxsize for model in models)
 
     def padded(num_tokens: int) -> int:
         return min(padding.padded_length(num_tokens), longest)

@@ -84,8 +84,10 @@ def _can_score(judge: tuple[ServedModel, Direction], line: str) -> bool:
     [source] = vocabulary.encode([direction.tag + line])
     [target] = vocabulary.encode([line], target=True)
     # The end mark is a subword, too.
-    longest_target = search.max_source_tokens + search.max_extra_tokens
-    return len(source) < search.max_source_tokens and len(target) < longest_target
+    return (
+        len(source) < search.max_source_tokens
+        and len(target) < search.max_target_tokens
+    )
 
 
 def _judge(language: str, models: Models) -> tuple[ServedModel, Direction] | None:

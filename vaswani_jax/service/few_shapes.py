@@ -66,10 +66,8 @@ class FewShapesTranslator(Translator):
         self.limits = limits
         # By beam size and n_best, which is at most that.
         self._line_translators: dict[tuple[int, int], LineTranslator] = {}
-        tables = [
-            member.model.max_positions
-            for member in self.members
-            if member.model.positional_encoding == "learned"
+        position_limits = [
+            model.position_limit for model in self._models if model.position_limit
         ]
         self.shapes = shapes.shapes(
             search,
@@ -78,11 +76,8 @@ class FewShapesTranslator(Translator):
             allows_constraints=not self.vocabulary.is_trees,
             # An output may need min_tokens, whatever the length of its source.
             longest_pair=min(
-                max(
-                    search.max_source_tokens + search.max_extra_tokens,
-                    search.min_tokens,
-                ),
-                *tables,
+                max(search.max_target_tokens, search.min_tokens),
+                *position_limits,
                 1 << 30,
             ),
         )

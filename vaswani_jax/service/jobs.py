@@ -128,7 +128,7 @@ def check_pairs(
         vocabulary.encode(lines), limit=min(most, limit or most) - 1, field="text"
     )
     if targets is not None:
-        most += search.max_extra_tokens
+        most = search.max_target_tokens
         _check_lines(targets, field="translation")
         try:
             target_ids = vocabulary.encode(targets, target=True)
