@@ -6,7 +6,6 @@ python -m vaswani_jax.serve --models=runs/demo
 """
 
 import contextlib
-import importlib.util
 import ipaddress
 import logging
 import os
@@ -117,11 +116,7 @@ def check_flags() -> None:
     _beam_sizes()
     _hosts()
     _check_origins()
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"a server needs {', '.join(missing)}: {extras.how_to_install('serve')}"
-        )
+    extras.require(PACKAGES, extra="serve", purpose="a server needs")
 
 
 def _hosts() -> list[str]:

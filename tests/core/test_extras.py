@@ -16,6 +16,7 @@ from vaswani_jax.core import extras, training_config
 from vaswani_jax.data import language_identification
 from vaswani_jax.data.cldr import pairs
 from vaswani_jax.exchange import formats, marian_weights
+from vaswani_jax.inference import plain_text
 from vaswani_jax.plots import canvas
 from vaswani_jax.training import loggers
 
@@ -28,8 +29,8 @@ def generate_pairs(_: pathlib.Path) -> None:
     pairs.cldr_pairs(settings.small_settings().data, seed=1)
 
 
-def read_weights(directory: pathlib.Path, *, name: str) -> None:
-    (directory / name).touch()
+def read_weights(directory: pathlib.Path) -> None:
+    (directory / "pytorch_model.bin").touch()
     marian_weights.read_tensors(directory, is_shared=True)
 
 
@@ -44,8 +45,8 @@ NEEDS: list[tuple[str, str, Callable[[pathlib.Path], object]]] = [
     ("babel", "demo", lambda _: pairs.cldr_version()),
     ("matplotlib", "plot", lambda _: canvas.require()),
     ("py3langid", "langid", lambda _: language_identification.require()),
-    ("safetensors", "export", lambda d: read_weights(d, name="model.safetensors")),
-    ("torch", "export", lambda d: read_weights(d, name="pytorch_model.bin")),
+    ("nltk", "parsing", lambda _: plain_text.require_nltk()),
+    ("torch", "export", read_weights),
     *((name, name, require_logger(name)) for name in training_config.LOGGERS),
     *(
         (package, "export", lambda _, form=form: formats.require(form))
@@ -67,8 +68,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
     sentence = rf"needs? .*\b{package}\b.*: pip install 'vaswani-jax\[{extra}\]'$"
     with pytest.raises(ImportError, match=sentence):
         call(tmp_path)
-    lines = [*PROJECT["dependencies"], *EXTRAS[extra]]
-    assert package in {requirements.Requirement(line).name for line in lines}
+    assert package in {requirements.Requirement(line).name for line in EXTRAS[extra]}
 
 
 def test_the_command_installs_an_extra_of_this_project() -> None:
@@ -81,7 +81,7 @@ def test_the_command_installs_an_extra_of_this_project() -> None:
 
 
 def test_every_extra_that_the_package_names_exists() -> None:
-    calls = re.compile(r'extras\.how_to_install\("(.*?)"\)')
+    calls = re.compile(r"(?:how_to_install\(|require\([^)]*extra=)[\"'](\w+)[\"']")
     texts = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
     names = {name for text in texts for name in calls.findall(text)}
     assert names and names <= set(EXTRAS)

@@ -72,7 +72,6 @@ def run_command(*words: str) -> str:
 
 
 def test_an_exported_model_is_imported_and_fine_tuned(tmp_path: pathlib.Path) -> None:
-    pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
     exported = export_model(tmp_path / "marian")
     opus, tuned = tmp_path / "opus", tmp_path / "tuned"
     run_command("import-marian", str(tmp_path / "marian"), str(opus))

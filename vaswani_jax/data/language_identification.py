@@ -53,17 +53,12 @@ class Verdict:
 
 
 def require() -> None:
-    """Import the identifier.
+    """Refuse to identify languages without py3langid, before any work.
 
     Raises:
         ImportError: The package is not installed.
     """
-    try:
-        import py3langid  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"identifying languages needs py3langid: {extras.how_to_install('langid')}"
-        ) from error
+    extras.require(["py3langid"], extra="langid", purpose="identifying languages needs")
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,7 +1,6 @@
 """Write a trained model for other programs, in one of several formats."""
 
 import dataclasses
-import importlib.util
 import json
 import pathlib
 
@@ -15,10 +14,10 @@ from vaswani_jax.exchange import (
 from vaswani_jax.inference.translator import Translator
 
 # The packages of each format that a base installation lacks.
-PACKAGES = {
+PACKAGES: dict[str, list[str]] = {
     "ctranslate2": ["ctranslate2"],
-    "marian": ["safetensors", "torch", "transformers"],
-    "stablehlo": ["flatbuffers"],
+    "marian": ["torch", "transformers"],
+    "stablehlo": [],
 }
 
 
@@ -28,12 +27,7 @@ def require(form: str) -> None:
     Raises:
         ImportError: Names them and how to install them.
     """
-    missing = [p for p in PACKAGES[form] if importlib.util.find_spec(p) is None]
-    if missing:
-        raise ImportError(
-            f"--format={form} needs {', '.join(missing)}: "
-            f"{extras.how_to_install('export')}"
-        )
+    extras.require(PACKAGES[form], extra="export", purpose=f"--format={form} needs")
 
 
 def check_model(settings: config.Config, form: str) -> None:

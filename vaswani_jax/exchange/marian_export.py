@@ -32,7 +32,6 @@ def save(
 
     Raises:
         ValueError: MarianMT has no such model.
-        ImportError: safetensors, which comes with transformers, is not installed.
     """
     import safetensors.numpy
 

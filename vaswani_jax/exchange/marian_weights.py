@@ -7,7 +7,6 @@ takes along.
 """
 
 import dataclasses
-import importlib.util
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -233,7 +232,7 @@ def read_tensors(directory: pathlib.Path, *, is_shared: bool) -> dict[str, np.nd
 
     Raises:
         FileNotFoundError: There is no file of weights.
-        ImportError: A package that reads it is not installed.
+        ImportError: PyTorch, which reads pytorch_model.bin, is not installed.
         ValueError: It is damaged, or tables that must be equal are not.
     """
     safe, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
@@ -241,10 +240,9 @@ def read_tensors(directory: pathlib.Path, *, is_shared: bool) -> dict[str, np.nd
         raise FileNotFoundError(
             f"{directory} has neither {safe.name} nor {pickled.name}"
         )
-    path, package = (safe, "safetensors") if safe.exists() else (pickled, "torch")
-    if importlib.util.find_spec(package) is None:
-        how = extras.how_to_install("export")
-        raise ImportError(f"{path} needs {package}: {how}")
+    path = safe if safe.exists() else pickled
+    if path == pickled:
+        extras.require(["torch"], extra="export", purpose=f"{path} needs")
     try:
         if path == safe:
             import safetensors.numpy

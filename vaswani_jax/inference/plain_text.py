@@ -1,6 +1,5 @@
 """Split plain text into the tokens that treebanks have, and notice it (section 6.3)."""
 
-import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 
@@ -86,9 +85,8 @@ def require_nltk() -> None:
     Raises:
         ImportError: Says how to install it.
     """
-    if importlib.util.find_spec("nltk") is None:
-        how = extras.how_to_install("parsing")
-        raise ImportError(f"splitting plain text into tokens needs NLTK: {how}")
+    purpose = "splitting plain text into tokens needs"
+    extras.require(["nltk"], extra="parsing", purpose=purpose)
 
 
 def tokenize(lines: Sequence[str]) -> list[str]:

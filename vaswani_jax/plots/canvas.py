@@ -29,8 +29,7 @@ def require() -> None:
     Raises:
         ImportError: Says how to install it.
     """
-    if not is_available():
-        raise ImportError(f"pictures need matplotlib: {extras.how_to_install('plot')}")
+    extras.require(["matplotlib"], extra="plot", purpose="pictures need")
 
 
 def new_figure(width: float, height: float) -> Any:

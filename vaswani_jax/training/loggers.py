@@ -6,7 +6,6 @@ server is, and who you are. A run that resumes continues its records there.
 
 import contextlib
 import functools
-import importlib.util
 import json
 import logging
 import os
@@ -36,11 +35,8 @@ def require(settings: config.Config) -> None:
         ImportError: Says how to install it.
     """
     for name in training_config.names_of_loggers(settings.training):
-        if importlib.util.find_spec(name) is None:
-            raise ImportError(
-                f"config.training.loggers={name} needs {name}: "
-                f"{extras.how_to_install(name)}"
-            )
+        purpose = f"config.training.loggers={name} needs"
+        extras.require([name], extra=name, purpose=purpose)
 
 
 @contextlib.contextmanager

@@ -102,12 +102,7 @@ def _equal_shares(number: int, num_shares: int) -> list[int]:
 
 
 def _require_babel() -> None:
-    try:
-        import babel  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"the CLDR corpus needs babel: {extras.how_to_install('demo')}"
-        ) from error
+    extras.require(["babel"], extra="demo", purpose="the CLDR corpus needs")
 
 
 def _load_locale(identifier: str, *, key: str) -> babel.Locale:
