@@ -28,7 +28,9 @@ def test_results_are_values() -> None:
 def test_a_translation_is_cut_if_any_piece_has_no_end_mark() -> None:
     whole, cut = (results.Output((5,), ids, -1.0) for ids in ((6, 2), (6, 7)))
     for outputs, expected in (((), False), ((whole,), False), ((cut, whole), True)):
-        assert results.Hypothesis("a", -1.0, ("a",), outputs).is_cut == expected
+        hypothesis = results.Hypothesis("a", -1.0, ("a",), outputs)
+        assert hypothesis.is_cut == expected
+        assert not dataclasses.replace(hypothesis, symbols=("(S",)).is_cut
 
 
 def test_what_users_get_is_public() -> None:

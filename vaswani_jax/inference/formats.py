@@ -51,7 +51,7 @@ def format_translation(
         if hypothesis.symbols is not None:
             record["symbols"] = hypothesis.symbols
             record["repaired"] = hypothesis.is_repaired
-        elif hypothesis.is_cut:
+        if hypothesis.is_cut:
             record["cut"] = True
         if scored is not None:
             record["tokens"] = hypothesis.tokens

@@ -71,9 +71,7 @@ def count_unusual_lines(
             "data.max_length": sum(max(n, default=0) > longest for n in lengths),
             "search.max_source_tokens": sum(len(n) > 1 for n in lengths),
             "search.legal_trees": sum(n_best[0].is_repaired for n_best in hypotheses),
-            CUT: sum(
-                n_best[0].is_cut and n_best[0].symbols is None for n_best in hypotheses
-            ),
+            CUT: sum(n_best[0].is_cut for n_best in hypotheses),
             MISSING_PHRASES: sum(
                 bool(n_best[0].missing_phrases) for n_best in hypotheses
             ),

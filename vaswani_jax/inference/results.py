@@ -55,8 +55,13 @@ class Hypothesis:
 
     @property
     def is_cut(self) -> bool:
-        """True if the search reached its limit of tokens before an end mark."""
-        return any(output.ids[-1:] != (types.EOS_ID,) for output in self.outputs)
+        """True if the search reached its limit of tokens before an end mark.
+
+        No tree is: one without an end is repaired.
+        """
+        return self.symbols is None and any(
+            output.ids[-1:] != (types.EOS_ID,) for output in self.outputs
+        )
 
 
 @dataclasses.dataclass(frozen=True)

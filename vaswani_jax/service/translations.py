@@ -93,7 +93,7 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
         for number in range(len(text_spans))
     ]
     hypotheses: list[list[Hypothesis]] = []
-    pairs: Sequence[alignments.Pairs | None] | None = None
+    pairs: Sequence[alignments.Pairs | None] = [None] * len(lines)
     with _admit(job, spans) as admission:
         if lines:
             hypotheses = await job.served.engine.translate(
@@ -109,21 +109,14 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
             pairs = await alignments.align(
                 job.served, lines, best, deadline=job.deadline, admission=admission
             )
-    results, first = [], 0
+    sentences = itertools.starmap(
+        _Sentence, zip(lines, hypotheses, pairs, strict=True)
+    )
+    results = []
     for text, text_spans in zip(job.texts, spans, strict=True):
-        end = first + len(text_spans)
         await asyncio.sleep(0)  # Other requests have their turn.
-        results.append(
-            _result(
-                text,
-                text_spans,
-                hypotheses[first:end],
-                job=job,
-                lines=lines[first:end],
-                pairs=None if pairs is None else pairs[first:end],
-            )
-        )
-        first = end
+        text_sentences = list(itertools.islice(sentences, len(text_spans)))
+        results.append(_result(text, text_spans, text_sentences, job=job))
     return results
 
 
@@ -168,43 +161,24 @@ async def _stream(
         for index, (text, text_spans) in enumerate(zip(job.texts, spans, strict=True)):
             joining = texts.Joining(text)
             sentences: list[_Sentence] = []
-            for span, line, task, separator in zip(
-                text_spans,
-                lines[index],
-                tasks[index],
-                job.separators(lines[index]),
-                strict=True,
+            for span, task, separator in zip(
+                text_spans, tasks[index], job.separators(lines[index]), strict=True
             ):
                 sentence = await task
                 # Other requests have their turn, also if all sentences are done.
                 await asyncio.sleep(0)
                 sentences.append(sentence)
-                best = sentence.n_best[0]
-                entry = _entry(
-                    span,
-                    joining.add(span, best.text, separator=separator),
-                    best,
-                    job=job,
-                    line=line,
-                    pairs=[sentence.pairs] if job.has_alignment else None,
-                )
+                translation = sentence.n_best[0].text
+                target = joining.add(span, translation, separator=separator)
+                entry = _entry(span, target, sentence, job=job)
                 yield messages.SentenceEvent(
                     **entry.model_dump(exclude_unset=True),
                     text_index=index,
                     source=text[span.begin : span.end],
-                    target=best.text,
+                    target=translation,
                 )
             await asyncio.sleep(0)
-            results.append(
-                _result(
-                    text,
-                    text_spans,
-                    [sentence.n_best for sentence in sentences],
-                    job=job,
-                    lines=lines[index],
-                    pairs=_pairs(sentences, job=job),
-                )
-            )
+            results.append(_result(text, text_spans, sentences, job=job))
         yield results
     finally:
         for task in itertools.chain(*tasks):
@@ -240,6 +214,15 @@ def _split(job: TranslationJob) -> list[list[Span]]:
 
 @dataclasses.dataclass(frozen=True)
 class _Sentence:
+    """A sentence that the model has translated.
+
+    Attributes:
+        line: What the model translated.
+        n_best: Its translations, the best first.
+        pairs: The aligned words of the best, if the request has alignments.
+    """
+
+    line: alignments.Line
     n_best: list[Hypothesis]
     pairs: alignments.Pairs | None
 
@@ -271,28 +254,19 @@ async def _translate_sentence(
             admission=admission,
             turn=turn,
         )
-    return _Sentence(n_best, pairs)
-
-
-def _pairs(
-    sentences: Sequence[_Sentence], *, job: TranslationJob
-) -> list[alignments.Pairs | None] | None:
-    if not job.has_alignment:
-        return None
-    return [sentence.pairs for sentence in sentences]
+    return _Sentence(line, n_best, pairs)
 
 
 def _result(
     text: str,
     spans: Sequence[Span],
-    hypotheses: Sequence[Sequence[Hypothesis]],
+    sentences: Sequence[_Sentence],
     *,
     job: TranslationJob,
-    lines: Sequence[alignments.Line],
-    pairs: Sequence[alignments.Pairs | None] | None,
 ) -> messages.Result:
     """Return a text's translations: the n-th joins each sentence's n-th, or last."""
-    separators = job.separators(lines)
+    separators = job.separators([sentence.line for sentence in sentences])
+    hypotheses = [sentence.n_best for sentence in sentences]
     translations: dict[str, messages.Translation] = {}
     best: texts.JoinedText | None = None
     for rank in range(max(map(len, hypotheses), default=1)):
@@ -307,40 +281,24 @@ def _result(
         )
     assert best is not None  # There is at least one rank.
     entries = [
-        _entry(
-            span,
-            target,
-            n_best[0],
-            job=job,
-            line=line,
-            pairs=None if pairs is None else [pairs[number]],
-        )
-        for number, (span, target, n_best, line) in enumerate(
-            zip(spans, best.spans, hypotheses, lines, strict=True)
-        )
+        _entry(span, target, sentence, job=job)
+        for span, target, sentence in zip(spans, best.spans, sentences, strict=True)
     ]
     return messages.Result(translations=list(translations.values()), sentences=entries)
 
 
 def _entry(
-    span: Span,
-    target: Span,
-    best: Hypothesis,
-    *,
-    job: TranslationJob,
-    line: alignments.Line,
-    pairs: Sequence[alignments.Pairs | None] | None,
+    span: Span, target: Span, sentence: _Sentence, *, job: TranslationJob
 ) -> messages.Sentence:
     """Return the places of a sentence.
 
     Args:
         span: The sentence in its text.
         target: Its translation in that of the text.
-        best: Its translation.
+        sentence: The sentence with its translations.
         job: The request.
-        line: What the model translated.
-        pairs: Its aligned words alone; None if words are not aligned.
     """
+    best = sentence.n_best[0]
     entry = messages.Sentence(
         source_begin=span.begin,
         source_end=span.end,
@@ -350,12 +308,11 @@ def _entry(
     )
     if job.glossary is not None:
         entry = entry.model_copy(update={"missing_phrases": list(best.missing_phrases)})
-    if best.is_cut and best.symbols is None:
+    if best.is_cut:
         entry = entry.model_copy(update={"cut": True})
-    if inherited_tags := line.tags.removeprefix(job.direction.tag):
+    if inherited_tags := sentence.line.tags.removeprefix(job.direction.tag):
         entry = entry.model_copy(update={"inherited_tags": inherited_tags})
-    if pairs is None:
+    if not job.has_alignment:
         return entry
-    [word_pairs] = pairs
-    shifted_pairs = alignments.shift(word_pairs, span.begin, target.begin)
+    shifted_pairs = alignments.shift(sentence.pairs, span.begin, target.begin)
     return entry.model_copy(update={"alignment": shifted_pairs})
