@@ -65,7 +65,6 @@ def test_a_process_alone_is_the_main_one() -> None:
         True,
         False,
     ]
-    processes.wait_for_all("alone")
     np.testing.assert_array_equal(processes.gather_from_all(np.arange(3)), [[0, 1, 2]])
 
 

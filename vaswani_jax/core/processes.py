@@ -95,12 +95,6 @@ def reached_preemption() -> bool:
     return bool(multihost_utils.reached_preemption_sync_point(call))
 
 
-def wait_for_all(barrier: str) -> None:
-    """Wait until all processes have called this with the same barrier's name."""
-    if num_processes() > 1:
-        multihost_utils.sync_global_devices(barrier)
-
-
 def run_on_main(
     function: Callable[[], Output], *failures: type[Exception]
 ) -> Output | None:
