@@ -8,9 +8,11 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence, Set
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from vaswani_jax.core import config, extras, languages
+from vaswani_jax.data import mixture
 from vaswani_jax.data.cldr.grammar import Grammar, Line, make_grammar
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def cldr_pairs(
     _require_babel()
     locales = languages.target_locales(data)
     shares = [
-        _equal_shares(number, len(locales))
+        mixture.divide_proportionally(number, [Fraction(1)] * len(locales))
         for number in (data.num_train, data.num_valid, data.num_test)
     ]
     corpora = []
@@ -93,12 +95,6 @@ def cldr_pairs(
         for pairs in splits.values():
             rng.shuffle(pairs)
     return splits
-
-
-def _equal_shares(number: int, num_shares: int) -> list[int]:
-    """Return whole numbers of a given sum that differ by at most 1."""
-    share, remainder = divmod(number, num_shares)
-    return [share + (index < remainder) for index in range(num_shares)]
 
 
 def _require_babel() -> None:
