@@ -106,26 +106,34 @@ def identify_run(workdir: pathlib.Path) -> dict[str, str]:
 
     The id is that of its last start from step 0; "" if it has recorded none.
     """
-    ids = [start["id"] for start in _read_starts(workdir) if start["step"] == 0]
-    run_id = ids[-1][:8] if ids else ""
+    starts = [start for start in read_starts(workdir) if start.get("step") == 0]
+    run_id = _last_id(starts)[:8]
     return {"id": run_id, "workdir": str(workdir.absolute())}
 
 
 def newest_start(workdir: pathlib.Path) -> str:
     """Return the id of a workdir's last start; "" if it has recorded none."""
-    starts = _read_starts(workdir)
-    return str(starts[-1]["id"]) if starts else ""
+    return _last_id(read_starts(workdir))
 
 
-def _read_starts(workdir: pathlib.Path) -> list[dict[str, Any]]:
-    """Return the `id` and the `step` of each start that a workdir records."""
+def read_starts(workdir: pathlib.Path) -> list[dict[str, Any]]:
+    """Return the starts that a workdir records, as `record_start` writes them.
+
+    A line that a full disk has cut off is left out.
+    """
     path = workdir / "starts.jsonl"
     starts = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        with contextlib.suppress(ValueError, TypeError, KeyError):  # a cut-off line
-            start = dict(json.loads(line))
-            starts.append({"id": str(start["id"]), "step": start["step"]})
+        with contextlib.suppress(ValueError, TypeError):
+            starts.append(dict(json.loads(line)))
     return starts
+
+
+def _last_id(starts: Sequence[Mapping[str, Any]]) -> str:
+    """Return the id of the last start that has one; "" if none has."""
+    # Earlier versions have recorded no id.
+    ids = [str(start["id"]) for start in starts if "id" in start]
+    return ids[-1] if ids else ""
 
 
 def may_be_same_run(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

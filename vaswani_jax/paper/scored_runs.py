@@ -1,6 +1,5 @@
 """Read the scored runs of workdirs, and find those with given settings."""
 
-import contextlib
 import dataclasses
 import json
 import math
@@ -8,6 +7,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from vaswani_jax.checkpoints import run_record
 from vaswani_jax.core import config, locales, seeds
 
 # What must be equal in runs whose scores are compared, and what it means if not.
@@ -224,7 +224,7 @@ def _read_run(path: pathlib.Path) -> ScoredRun | None:
         workdir=workdir,
         settings=config.flatten_record(settings),
         record=record,
-        starts=_read_starts(workdir / "starts.jsonl"),
+        starts=run_record.read_starts(workdir),
         time=path.stat().st_mtime,
     )
     if type(seed := run.settings.get("seed")) is not int:
@@ -234,15 +234,6 @@ def _read_run(path: pathlib.Path) -> ScoredRun | None:
     _ = run.flaw, run.record["references"], run.record["vocabulary"]
     _ = run.record["search"]["beam_size"], run.record["step"]
     return run
-
-
-def _read_starts(path: pathlib.Path) -> list[dict[str, Any]]:
-    """Read every start of a run; skip a line that a full disk has cut."""
-    starts = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        with contextlib.suppress(ValueError):
-            starts.append(dict(json.loads(line)))
-    return starts
 
 
 def complete(run: ScoredRun | None) -> ScoredRun | None:
