@@ -59,7 +59,7 @@ def test_what_follows_a_whole_word_has_a_space_or_is_no_letter(kind: str) -> Non
     for token in range(types.UNK_ID + 1, subwords.size):
         if subwords.is_byte(token):
             continue
-        text = "x" + subwords.surface(token, unknown="")
+        text = "x" + subwords.surface(token)
         assert breaks[token] == (not text[1].isalnum())
 
 

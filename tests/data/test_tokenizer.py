@@ -5,7 +5,12 @@ import hashlib
 import pytest
 
 from vaswani_jax.core import types
-from vaswani_jax.data.tokenizer import SPECIAL_SPELLINGS, WORD_START, Tokenizer
+from vaswani_jax.data.tokenizer import (
+    SPECIAL_SPELLINGS,
+    UNKNOWN,
+    WORD_START,
+    Tokenizer,
+)
 
 # Characters of one, two, three and four bytes.
 TEXT = "aß€𝄞"
@@ -93,11 +98,11 @@ def test_a_character_starts_where_the_bytes_so_far_are_whole(tokenizer):
 
 def test_the_surface_of_an_id_is_its_text_alone(tokenizer):
     [ids] = tokenizer.encode([TEXT])
-    surfaces = [tokenizer.surface(token, unknown="?") for token in ids]
+    surfaces = [tokenizer.surface(token) for token in ids]
     assert surfaces == ["a", *["\ufffd"] * 9]
-    assert tokenizer.surface(WORD_ID, unknown="?") == " word"
+    assert tokenizer.surface(WORD_ID) == " word"
     special_ids = (types.PAD_ID, types.BOS_ID, types.EOS_ID, types.UNK_ID)
-    assert [tokenizer.surface(token, unknown="?") for token in special_ids] == [
+    assert [tokenizer.surface(token) for token in special_ids] == [
         *["", "", ""],
-        "?",
+        UNKNOWN,
     ]

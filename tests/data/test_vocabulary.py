@@ -10,6 +10,7 @@ from vaswani_jax.core import types
 from vaswani_jax.data import prepared, run_vocabulary
 from vaswani_jax.data import vocabulary as vocabularies
 from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.tokenizer import UNKNOWN
 from vaswani_jax.data.vocabulary import Vocabulary
 
 # Ids of padding, begin, end and the unknown subword as other tools choose them.
@@ -60,7 +61,7 @@ def test_a_model_with_any_ids_gives_its_own_subwords_under_ours(ids):
     assert len(set(subwords.spellings)) == subwords.size
     # Engines that look subwords up expect these names.
     assert subwords.spellings[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
-    assert [subwords.surface(i, unknown="?") for i in range(4)] == ["", "", "", "?"]
+    assert [subwords.surface(i) for i in range(4)] == ["", "", "", UNKNOWN]
     names = [subwords.subword_id(name) for name in subwords.spellings]
     assert names == list(range(subwords.size))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies
 
 from tests import settings
 from vaswani_jax.core import types
-from vaswani_jax.data.subwords import UNKNOWN, Subwords, parse_model
+from vaswani_jax.data.subwords import Subwords, parse_model
 from vaswani_jax.data.tokenizer import WORD_START
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
@@ -26,15 +26,15 @@ def vocabulary() -> Vocabulary:
 
 
 def test_a_subword_that_starts_no_word_belongs_to_the_one_before() -> None:
-    words = alignment.words(["ab", "c", "d", " e", " f", "g", ""], first=0)
+    words = alignment.words(["ab", "c", "d", " e", " f", "g", ""])
     assert words.tolist() == [0, 0, 0, 1, 2, 2, -1]
     # A piece that was cut inside a word begins one of its own.
-    assert alignment.words(["c", " d"], first=3).tolist() == [3, 4]
+    assert alignment.words(["c", " d"]).tolist() == [0, 1]
 
 
 @hypothesis.given(strategies.lists(strategies.text("ab \t\u3000", max_size=4)))
 def test_words_are_those_of_the_text(surfaces: list[str]) -> None:
-    words = alignment.words(surfaces, first=0)
+    words = alignment.words(surfaces)
     assert set(range(len("".join(surfaces).split()))) >= set(words) - {-1}
     assert max(words, default=-1) + 1 <= len("".join(surfaces).split())
     for index, surface in enumerate(surfaces):
@@ -52,9 +52,9 @@ def test_what_is_spelt_in_bytes_is_numbered_as_text(
     vocabulary: Vocabulary, line: str
 ) -> None:
     [ids] = vocabulary.encode([line])
-    surfaces = alignment.subword_texts(vocabulary.target, ids, unknown="\ufffd")
+    surfaces = alignment.subword_texts(vocabulary.target, ids)
     bytes_of_words: dict[int, bytes] = collections.defaultdict(bytes)
-    for token, word in zip(ids, alignment.words(surfaces, first=0), strict=True):
+    for token, word in zip(ids, alignment.words(surfaces), strict=True):
         name = vocabulary.target.subword(token)
         is_byte = vocabulary.target.is_byte(token)
         bytes_of_words[word] += (
@@ -70,10 +70,10 @@ def test_a_byte_that_is_no_character_is_a_letter(
 ) -> None:
     names = ["<0xE2>", "<0x80>", "a", "<0xC2>", "<0x85>", "a"]
     ids = [vocabulary.target.subword_id(name) for name in names]
-    surfaces = alignment.subword_texts(vocabulary.target, ids, unknown=UNKNOWN)
+    surfaces = alignment.subword_texts(vocabulary.target, ids)
     # The decoded text has U+FFFD there.
     assert len(vocabulary.decode(ids).split()) == 2
-    assert alignment.words(surfaces, first=0).tolist() == [0, 0, 0, -1, -1, 1]
+    assert alignment.words(surfaces).tolist() == [0, 0, 0, -1, -1, 1]
 
 
 def test_a_word_aligns_to_the_word_with_the_most_attention() -> None:

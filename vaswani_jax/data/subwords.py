@@ -14,8 +14,6 @@ from vaswani_jax.core import config, types
 from vaswani_jax.data import readings
 from vaswani_jax.data.tokenizer import SPECIAL_SPELLINGS, WORD_START, Tokenizer
 
-# Text of an unknown subword, as SentencePiece writes it by default.
-UNKNOWN = " \u2047 "
 BPE_CODES = b"#version:"
 # The settings that name files of vocabularies, of the source and of the target.
 VOCABULARY_KEYS = ("vocabulary", "target_vocabulary")

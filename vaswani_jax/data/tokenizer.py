@@ -12,6 +12,8 @@ from vaswani_jax.core import types
 WORD_START = "\u2581"
 # Spellings of the special ids, whatever a model calls them.
 SPECIAL_SPELLINGS = ("<pad>", "<s>", "</s>", "<unk>")
+# The text of the unknown subword, as SentencePiece writes it by default.
+UNKNOWN = " \u2047 "
 
 
 class Tokenizer(abc.ABC):
@@ -130,17 +132,13 @@ class Tokenizer(abc.ABC):
         """
         return self
 
-    def surface(self, token: int, *, unknown: str) -> str:
+    def surface(self, token: int) -> str:
         """Return the text of one id, with the space before it; "" for a special id.
 
-        A byte that is a part of a character is U+FFFD.
-
-        Args:
-            token: The id.
-            unknown: Text of the unknown subword; `Vocabulary.decode` writes `UNKNOWN`.
+        The unknown subword is `UNKNOWN`, a byte that is a part of a character U+FFFD.
         """
         if token == types.UNK_ID:
-            return unknown
+            return UNKNOWN
         if token in (types.PAD_ID, types.BOS_ID, types.EOS_ID):
             return ""
         if self.is_byte(token):

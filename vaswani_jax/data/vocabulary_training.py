@@ -9,11 +9,11 @@ import sentencepiece
 
 from vaswani_jax.core import config, types
 from vaswani_jax.data.subwords import (
-    UNKNOWN,
     Subwords,
     load_configured_sides,
     spell_user_symbols,
 )
+from vaswani_jax.data.tokenizer import UNKNOWN
 
 # SentencePiece silently leaves longer lines out of the training text.
 LONGEST_LINE_BYTES = 1 << 30

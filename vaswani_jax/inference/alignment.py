@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from vaswani_jax.core import types
-from vaswani_jax.data.subwords import UNKNOWN
 from vaswani_jax.data.tokenizer import WORD_START, Tokenizer
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference.results import Output
@@ -95,7 +94,7 @@ def source_words(
         for count, piece in zip(num_repeated, pieces, strict=True)
         for token in piece[count:]
     ]
-    word_of_character = words(line, first=0)
+    word_of_character = words(line)
     numbers = iter(
         _word_at(span, word_of_character, subword=subwords.subword(token))
         for token, span in zip(ids, spans, strict=True)
@@ -129,13 +128,13 @@ def target_words(
     pieces: Sequence[Sequence[int]], subwords: Tokenizer, *, separator: str
 ) -> list[Int[np.ndarray, "_"]]:
     """Return the translation's word that each subword of each piece is a part of."""
-    texts = [subword_texts(subwords, ids, unknown=UNKNOWN) for ids in pieces]
+    texts = [subword_texts(subwords, ids) for ids in pieces]
     # A text has no space at its beginning; one without text has no separator.
     joined = [
         [*text_of_piece, separator if "".join(text_of_piece).strip() else ""]
         for text_of_piece in map(_without_first_space, texts)
     ]
-    numbers = words([text for piece in joined for text in piece], first=0)
+    numbers = words([text for piece in joined for text in piece])
     parts = np.split(numbers, np.cumsum([len(piece) for piece in joined]))
     return [part[:-1] for part in parts[: len(pieces)]]
 
@@ -172,14 +171,12 @@ def pharaoh(
     return pairs
 
 
-def subword_texts(
-    subwords: Tokenizer, ids: Sequence[int], *, unknown: str
-) -> list[str]:
+def subword_texts(subwords: Tokenizer, ids: Sequence[int]) -> list[str]:
     """Return the text of each subword, see `Tokenizer.surface`.
 
     A byte has the whole character that it is a part of, which may be white space.
     """
-    texts = [subwords.surface(token, unknown=unknown) for token in ids]
+    texts = [subwords.surface(token) for token in ids]
     start = 0
     for is_byte, run in itertools.groupby(ids, subwords.is_byte):
         names = [subwords.subword(token) for token in run]
@@ -196,20 +193,19 @@ def subword_texts(
     return texts
 
 
-def words(texts: Sequence[str], *, first: int) -> Int[np.ndarray, "N"]:
-    """Return the word that each subword belongs to, counted from `first`; -1 for none.
+def words(texts: Sequence[str]) -> Int[np.ndarray, "N"]:
+    """Return the word that each subword belongs to, from 0; -1 for none.
 
     Words are what white space divides, as a reader of the text counts them. A subword
     that has a part of two belongs to the earlier one.
 
-    >>> words(["ein", " ma", "nn", " ", "", ",", " und so", ""], first=0).tolist()
+    >>> words(["ein", " ma", "nn", " ", "", ",", " und so", ""]).tolist()
     [0, 1, 1, -1, -1, 2, 3, -1]
 
     Args:
         texts: The text of each subword, "" for an end mark.
-        first: The number of the first word.
     """
-    numbers, word, is_inside = [], first - 1, False
+    numbers, word, is_inside = [], -1, False
     for text in texts:
         number = -1
         for character in text:

@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float, Int
 
 from vaswani_jax.analysis import views
 from vaswani_jax.core import languages, types
-from vaswani_jax.data.subwords import UNKNOWN
 from vaswani_jax.data.tokenizer import Tokenizer
 from vaswani_jax.data.treebank import Tree
 from vaswani_jax.data.word_subwords import split_words
@@ -192,7 +191,7 @@ def make_tables(translator: Translator, counts: Counts | None) -> Tables:
 
 
 def _is_punctuation(subwords: Tokenizer, token: int) -> bool:
-    text = subwords.surface(token, unknown=UNKNOWN).strip()
+    text = subwords.surface(token).strip()
     return bool(text) and all(
         unicodedata.category(character).startswith("P") for character in text
     )

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Int
 
 from vaswani_jax.core import config, languages
-from vaswani_jax.data.subwords import UNKNOWN
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import alignment
 from vaswani_jax.inference.results import AttendedPair, Hypothesis
@@ -218,7 +217,7 @@ def _target_words(
     if languages.has_spaces(locale, data):
         [numbers] = alignment.target_words([ids], vocabulary.target, separator=" ")
         return numbers, _words(text)
-    parts = alignment.subword_texts(vocabulary.target, ids, unknown=UNKNOWN)
+    parts = alignment.subword_texts(vocabulary.target, ids)
     spans: Spans = []
     end = remaining_bytes = 0
     for token, part in zip(ids, map(str.strip, parts), strict=True):
