@@ -119,9 +119,8 @@ def save(
             clear_unfinished(directory)
         if is_begun:  # Else it is whole, from an earlier start.
             shutil.rmtree(path, ignore_errors=True)
-        reason = " ".join(str(error).split())[:300]
         raise NotWrittenError(
-            f"checkpoint {path} was not written: {reason}. It needs "
+            f"checkpoint {path} was not written: {errors.one_line(error)}. It needs "
             f"{num_bytes / 2**20:,.0f} MiB{_describe_free_space(directory)}: free "
             "space, or lower config.training.keep_checkpoints"
         ) from error

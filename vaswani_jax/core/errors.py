@@ -15,3 +15,12 @@ def first_line(error: BaseException) -> str:
     """
     lines = (line.strip() for line in str(error).splitlines())
     return next(filter(None, lines), repr(error))[:MAX_CHARACTERS]
+
+
+def one_line(error: BaseException) -> str:
+    r"""Return an exception's message as one line, or its repr if that is empty.
+
+    >>> one_line(ValueError("\na\n  b")), one_line(EOFError())
+    ('a b', 'EOFError()')
+    """
+    return " ".join(str(error).split())[:MAX_CHARACTERS] or repr(error)

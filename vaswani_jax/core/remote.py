@@ -68,7 +68,7 @@ def open_directory(name: str) -> files.Directory:
     try:
         store, root = fsspec.core.url_to_fs(url)
     except Exception as error:  # Each kind of store raises its own.
-        raise ValueError(f"{url}: {_one_line(error)}") from None
+        raise ValueError(f"{url}: {errors.one_line(error)}") from None
     return RemoteDirectory(path, url=url, store=store, root=root)
 
 
@@ -321,7 +321,7 @@ class RemoteDirectory(files.Directory):
             except (RemoteError, files.SupersededError):
                 raise
             except Exception as error:  # Each kind of store raises its own.
-                raise RemoteError(f"{self._url}: {_one_line(error)}") from error
+                raise RemoteError(f"{self._url}: {errors.one_line(error)}") from error
             rows = {name: vars(last) for name, last in last_sync.items()}
             record = {"url": self._url, "files": rows}
             files.write_atomically(self._record, json.dumps(record))
@@ -439,7 +439,3 @@ class RemoteDirectory(files.Directory):
         path = self.path / STARTS
         starts = self._store.cat_file(f"{self._root}/{STARTS}")
         return path.exists() and path.read_bytes().startswith(starts)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or repr(error)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from vaswani_jax.checkpoints import select
-from vaswani_jax.core import config, extras, files, training_config, types
+from vaswani_jax.core import config, errors, extras, files, training_config, types
 from vaswani_jax.training.preemption import Stopped
 
 logger = logging.getLogger(__name__)
@@ -64,11 +64,10 @@ def open_loggers(
                     context = OPEN[name](settings, workdir)
                     metrics_logger = context.__enter__()
             except Exception as error:  # Each package raises its own kinds.
-                reason = " ".join(str(error).split())[:300]
                 raise ValueError(
                     f"config.training.loggers={name} cannot be opened "
-                    f"({type(error).__name__}: {reason}): check its environment "
-                    "variables, or leave it out"
+                    f"({type(error).__name__}: {errors.one_line(error)}): check its "
+                    "environment variables, or leave it out"
                 ) from error
             stack.push(functools.partial(_close, context, name))
             metrics_loggers.append(metrics_logger)
