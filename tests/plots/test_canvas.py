@@ -28,6 +28,14 @@ def test_the_end_of_the_name_is_the_kind_of_the_file(
     assert (b"<svg" in content) == name.endswith("SVG")
 
 
+def test_axes_in_inches_fill_their_figure() -> None:
+    axes = canvas.new_axes((-1.0, 2.0), (0.5, 1.0))
+    assert axes.figure.get_size_inches().tolist() == [3.0, 0.5]
+    inch = axes.transData.transform((1.0, 1.0)) - axes.transData.transform((0.0, 0.0))
+    assert inch.tolist() == pytest.approx([axes.figure.dpi] * 2)
+    assert axes.transData.transform((-1.0, 0.5)).tolist() == pytest.approx([0, 0])
+
+
 def test_a_character_that_the_font_lacks_comes_from_another(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -212,12 +212,7 @@ def draw(layer: Layer, panels: Sequence[Panel], *, title: str) -> Any:
         + PANEL_GAP * (len(panels) - 1)
         + NOTE_HEIGHT
     )
-    figure = canvas.new_figure(width, height)
-    figure.set_layout_engine("none")
-    # The data are inches, from the lower left corner.
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(0, height))
-    axes.set_axis_off()
+    axes = canvas.new_axes((0, width), (0, height))
     top = height - MARGIN
     _write_lines(axes, titles, top=top, weight="bold")
     top -= (len(titles) + 0.4) * CAPTION_HEIGHT
@@ -242,7 +237,7 @@ def draw(layer: Layer, panels: Sequence[Panel], *, title: str) -> Any:
         *(MARGIN, MARGIN, DIRECTION),
         **{"ha": "left", "va": "bottom", "color": "0.35", "size": CAPTION_POINTS - 2},
     )
-    return figure
+    return axes.figure
 
 
 def _describe(layer: Layer) -> str:

@@ -45,6 +45,21 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), dpi=120, layout="constrained")
 
 
+def new_axes(xlim: tuple[float, float], ylim: tuple[float, float]) -> Any:
+    """Return axes that fill a new figure, without ticks, whose data are inches.
+
+    Args:
+        xlim: The left and the right end.
+        ylim: The lower and the upper end.
+    """
+    figure = new_figure(xlim[1] - xlim[0], ylim[1] - ylim[0])
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=xlim, ylim=ylim)
+    axes.set_axis_off()
+    return axes
+
+
 def save(figure: Any, path: pathlib.Path) -> None:
     """Write a figure in the format of the path's suffix; equal figures, equal bytes.
 

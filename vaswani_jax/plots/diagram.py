@@ -40,11 +40,8 @@ class Canvas:
 
     def __init__(self, width: float, height: float) -> None:
         """Make an empty figure of a width and a height in inches."""
-        self.figure: Any = canvas.new_figure(width, height)
-        self.figure.set_layout_engine("none")
-        self._axes = self.figure.add_axes((0, 0, 1, 1))
-        self._axes.set(xlim=(0, width), ylim=(0, height))
-        self._axes.set_axis_off()
+        self._axes = canvas.new_axes((0, width), (0, height))
+        self.figure: Any = self._axes.figure
 
     @classmethod
     def with_title(cls, width: float, height: float, *, title: str) -> "Canvas":

@@ -102,12 +102,8 @@ def draw(tree: Tree, *, title: str = "") -> Any:
     top = (
         nodes[0].y + REACH_INCHES + MARGIN_INCHES + TITLE_RISE_INCHES * len(title_lines)
     )
-    figure = canvas.new_figure(2 * half, top - bottom)
-    figure.set_layout_engine("none")
-    # The data are inches; the words stand at height 0.
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(middle - half, middle + half), ylim=(bottom, top))
-    axes.set_axis_off()
+    # The words stand at height 0.
+    axes = canvas.new_axes((middle - half, middle + half), (bottom, top))
     axes.text(
         *(middle, top - MARGIN_INCHES / 2, "\n".join(title_lines)),
         ha="center",
@@ -121,7 +117,7 @@ def draw(tree: Tree, *, title: str = "") -> Any:
         write(node.x, -CAPITAL_INCHES / 2, node.word, color=WORD_COLOUR)
     for start, end in segments(nodes):
         axes.plot(*zip(start, end, strict=True), color=LINE_COLOUR, linewidth=1)
-    return figure
+    return axes.figure
 
 
 def check_length(num_words: int) -> None:
