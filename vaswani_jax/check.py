@@ -26,13 +26,12 @@ from vaswani_jax.cli import command_line, path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import config
 from vaswani_jax.data import (
-    batching,
     manifest,
     prepared,
     training_batches,
     vocabulary_training,
 )
-from vaswani_jax.hardware import launch, summary, topology, worker
+from vaswani_jax.hardware import launch, summary, topology, worker, workload
 from vaswani_jax.hardware.workload import Shape, Workload
 from vaswani_jax.text_checks import checks
 
@@ -58,8 +57,6 @@ JSON = flags.DEFINE_bool(
 )
 # The exit status if a finding is serious.
 SERIOUS_STATUS = 2
-# The shape that stands for all where no data is prepared.
-USUAL_LENGTH = 32
 
 
 def main() -> None:
@@ -142,7 +139,7 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
     if (data_directory / manifest.NAME).exists():
         data = prepared.open_matching(settings, data_directory, compare_text=False)
     if data is None or not data.manifest.text:  # An imported model has no text.
-        bucket = usual_bucket(settings.data)
+        bucket = workload.usual_bucket(settings.data)
         logger.info(
             f"no data is prepared in {data_directory}: batches of {bucket.rows:,} x "
             f"{bucket.describe_tokens()} stand for all shapes"
@@ -175,15 +172,6 @@ def _workload(settings: config.Config, workdir: pathlib.Path) -> Workload:
         target_tokens=batches.tokens_per_epoch[1] / batches.batches_per_epoch,
         **options,
     )
-
-
-def usual_bucket(data: config.DataConfig) -> batching.Bucket:
-    """Return the shape of batches to expect before data is prepared."""
-    is_packed = data.batching == "packed"
-    length = data.packed_length if is_packed else min(USUAL_LENGTH, data.max_length)
-    budget = min(data.source_tokens_per_batch, data.target_tokens_per_batch)
-    rows = batching.rows_within(budget, length=length)
-    return batching.Bucket(rows, length, length)
 
 
 PROGRAM = program.Program(

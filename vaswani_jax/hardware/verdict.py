@@ -15,6 +15,7 @@ from vaswani_jax.hardware import (
     origins,
     programs,
     topology,
+    workload,
 )
 from vaswani_jax.hardware.workload import Workload
 from vaswani_jax.inference import padding
@@ -27,8 +28,6 @@ TILE = 128
 # A search of a length is compiled for a full batch and for what is left, in fewer rows
 # (`padding.ROWS`).
 SEARCHES_OF_A_LENGTH = 2
-# The commonest padded length of the sentences of WMT14.
-USUAL_LENGTH = 32
 
 
 def judge(work: Workload, hardware: topology.Hardware) -> dict[str, Any]:
@@ -167,10 +166,10 @@ def _judge(
 def _sentence_length(work: Workload) -> int:
     """Return the padded source tokens of usual sentences; a packed row has several."""
     settings = work.settings
-    usual_length = work.commonest.source_length
+    length = work.commonest.source_length
     if settings.data.batching == "packed":
-        usual_length = min(USUAL_LENGTH, settings.data.max_length)
-    return min(usual_length, settings.search.max_source_tokens)
+        length = workload.usual_length(settings.data)
+    return min(length, settings.search.max_source_tokens)
 
 
 def _fit(

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from vaswani_jax.core import config, types
 from vaswani_jax.data import batching
 
+# The commonest padded length of the sentences of WMT14.
+USUAL_LENGTH = 32
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shape:
@@ -53,3 +56,17 @@ class Workload:
         if self.all_shapes:
             return [shape.bucket for shape in self.shapes]
         return [self.commonest]
+
+
+def usual_length(data: config.DataConfig) -> int:
+    """Return the padded length of usual sentences, if training has such long ones."""
+    return min(USUAL_LENGTH, data.max_length)
+
+
+def usual_bucket(data: config.DataConfig) -> batching.Bucket:
+    """Return the shape of batches to expect before data is prepared."""
+    is_packed = data.batching == "packed"
+    length = data.packed_length if is_packed else usual_length(data)
+    budget = min(data.source_tokens_per_batch, data.target_tokens_per_batch)
+    rows = batching.rows_within(budget, length=length)
+    return batching.Bucket(rows, length, length)
