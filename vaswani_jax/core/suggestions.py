@@ -14,9 +14,16 @@ def suggest(word: str, names: Iterable[str], *, prefix: str = "") -> str:
     >>> suggest("trian", ["train", "translate"])
     '; did you mean train?'
     """
-    return _question(
-        prefix + name for name in difflib.get_close_matches(word, list(names), n=1)
-    )
+    return _question(prefix + name for name in closest(word, names))
+
+
+def closest(word: str, names: Iterable[str]) -> list[str]:
+    """Return the name that is closest to a word, or no name.
+
+    >>> closest("trian", ["train", "translate"]), closest("x", ["train"])
+    (['train'], [])
+    """
+    return difflib.get_close_matches(word, list(names), n=1)
 
 
 def suggest_setting(key: str) -> str:
@@ -48,8 +55,7 @@ def suggest_directory(path: pathlib.Path) -> str:
     names = []
     with contextlib.suppress(OSError):
         names = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return _question(str(path.with_name(name)) for name in close)
+    return _question(str(path.with_name(name)) for name in closest(path.name, names))
 
 
 def _question(names: Iterable[str]) -> str:
