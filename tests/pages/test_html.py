@@ -120,8 +120,7 @@ def test_a_number_that_is_not_finite_is_refused():
 
 
 def test_a_size_is_in_bytes_and_at_most_20_million():
-    assert html.check_size("ä") == 2
-    assert html.check_size("x" * 20_000_000) == 20_000_000
+    html.check_size("x" * 19_999_998 + "ä")
     with pytest.raises(ValueError, match=r"20,000,002 bytes.* at most 20,000,000"):
         html.check_size("x" * 20_000_000 + "ä")
 

@@ -84,22 +84,21 @@ def escaped_json(values: Mapping[str, Any]) -> str:
 
 def check_size(
     text: str, *, advice: str = "give fewer or shorter sentences, or fewer checkpoints"
-) -> int:
-    """Return the bytes of a rendered page.
+) -> None:
+    """Refuse a rendered page that is too large.
 
     Args:
         text: The page.
         advice: What makes a page smaller, for the message.
 
     Raises:
-        ValueError: They are more than `MAX_BYTES`.
+        ValueError: It has more than `MAX_BYTES` bytes.
     """
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ValueError(
             f"the page has {size:,} bytes; a page has at most {MAX_BYTES:,}: {advice}"
         )
-    return size
 
 
 def read(name: str) -> str:
