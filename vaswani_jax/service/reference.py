@@ -1,11 +1,11 @@
 """Show the description of an API as one HTML page, without scripts or a network."""
 
-import base64
-import hashlib
 import html
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from vaswani_jax.pages.html import content_policy
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem;
@@ -17,8 +17,7 @@ table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; }
 tr { border-bottom: 1px solid #8884; }
 """
-_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode("ascii")
-POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; frame-ancestors 'none'"
+POLICY = f"{content_policy(style=STYLE)}; frame-ancestors 'none'"
 
 
 def render(api: Mapping[str, Any]) -> str:
