@@ -10,7 +10,6 @@
 
 import contextlib
 import dataclasses
-import json
 import logging
 import pathlib
 import re
@@ -237,7 +236,7 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     config_file = workdir / "config.json"
     if not config_file.exists():
         raise ValueError(f"--init_from: {why_no_run(workdir)}")
-    parsing.read_record(workdir)  # Refuses a model of transformers with what to do.
+    record = parsing.read_record(workdir)
     existing = [name for name in FOLDERS if store.steps(_directory(workdir, name))]
     chosen_name = name or [*existing, "newest"][0]
     checkpoint = select(workdir, chosen_name, option=f"--init_from={workdir}@")
@@ -250,10 +249,8 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
             f"--init_from={workdir}@newest to start from that"
         )
     try:
-        data_directory = str(
-            json.loads(config_file.read_text(encoding="utf-8"))["data"]["directory"]
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        data_directory = str(record["data"]["directory"])
+    except (KeyError, TypeError) as error:
         raise ValueError(f"{config_file} is damaged: {error!r}") from None
     return StartingPoint(checkpoint, data_directory)
 
