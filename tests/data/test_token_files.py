@@ -46,12 +46,14 @@ def test_rows_are_the_sentences_that_were_written(vocab_size, data):
         path = Path(directory, "train.source")
         file = written(path, sentences, vocab_size=vocab_size, cuts=cuts)
         ids, lengths = file.rows(np.array(indices, np.int64), length=length)
+        id_lists = list(file.id_lists(np.array(indices, np.int64)))
     assert len(file) == len(sentences)
     assert file.lengths().tolist() == [len(sentence) for sentence in sentences]
     assert lengths.tolist() == [len(sentences[index]) for index in indices]
     padded = [sentences[i] + [0] * (length - len(sentences[i])) for i in indices]
     assert ids.shape == (len(indices), length)
     assert ids.tolist() == padded
+    assert id_lists == [sentences[index] for index in indices]
 
 
 @pytest.mark.parametrize("vocab_size", VOCAB_SIZES)

@@ -96,6 +96,12 @@ class TokenFile:
         positions += np.arange(lengths.sum())
         return self._ids[positions].astype(np.int32), lengths.astype(np.int32)
 
+    def id_lists(self, sentences: Int[np.ndarray, "B"]) -> Iterator[list[int]]:
+        """Yield the ids of each sentence."""
+        ids, lengths = self.joined(sentences)
+        for end, length in zip(np.cumsum(lengths), lengths, strict=True):
+            yield ids[end - length : end].tolist()
+
     def rows(
         self, sentences: Int[np.ndarray, "B"], *, length: int
     ) -> tuple[Int[np.ndarray, "B L"], Int[np.ndarray, "B"]]:

@@ -7,11 +7,10 @@ import pathlib
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from jaxtyping import Int
 
 from vaswani_jax.core import languages
 from vaswani_jax.core.config import DataConfig
-from vaswani_jax.data import columns, prepared, token_files, tokenizer
+from vaswani_jax.data import columns, prepared
 from vaswani_jax.evaluation.line_tables import Tokenizer
 
 # Lines of the training text in which words are counted.
@@ -66,32 +65,21 @@ def count_prepared(
     pairs = data.token_pairs("train")
     count = min(len(pairs.target), MAX_TRAINING_LINES)
     numbers = np.linspace(0, len(pairs.target) - 1, count).astype(np.int64)
-    lines = _decode(pairs.target, numbers, subwords=data.vocabulary.target)
+    source, target = data.vocabulary.source, data.vocabulary.target
+    lines: Iterable[str] = map(target.decode, pairs.target.id_lists(numbers))
     locale_note = ""
     if tags := languages.locales_by_tag(settings):
-        sources = _decode(pairs.source, numbers, subwords=data.vocabulary.source)
+        sources = map(source.decode, pairs.source.id_lists(numbers))
         lines = [
             line
-            for source, line in zip(sources, lines, strict=True)
-            if tags.get(languages.find_tag(source, settings) or "") == locale
+            for source_line, line in zip(sources, lines, strict=True)
+            if tags.get(languages.find_tag(source_line, settings) or "") == locale
         ]
         locale_note = f" lines in {locale} among {count:,}"
         count = len(lines)
     total = data.counts["train"]["kept"]
     origin = f"{count:,}{locale_note} of {total:,} training lines of {name}"
     return WordCounts(_count(lines, tokenize), origin, tokenize)
-
-
-def _decode(
-    tokens: token_files.TokenFile,
-    numbers: Int[np.ndarray, "B"],
-    *,
-    subwords: tokenizer.Tokenizer,
-) -> Iterable[str]:
-    """Yield lines of one side by their numbers."""
-    ids, lengths = tokens.joined(numbers)
-    for end, length in zip(np.cumsum(lengths), lengths, strict=True):
-        yield subwords.decode(ids[end - length : end].tolist())
 
 
 def _count(lines: Iterable[str], tokenize: Tokenizer) -> collections.Counter[str]:

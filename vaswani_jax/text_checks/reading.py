@@ -274,11 +274,10 @@ def _decode(
     sides = tuple(zip(corpus, (vocabulary.source, vocabulary.target), strict=True))
     for begin in range(pairs.start, pairs.stop, CHUNK):
         rows = np.arange(begin, min(begin + CHUNK, pairs.stop))
-        lines = []
-        for file, side_subwords in sides:
-            ids, lengths = file.joined(rows)
-            parts = np.split(ids, np.cumsum(lengths)[:-1])
-            lines.append([side_subwords.decode(part.tolist()) for part in parts])
+        lines = [
+            map(side_subwords.decode, file.id_lists(rows))
+            for file, side_subwords in sides
+        ]
         for source, target in zip(*lines, strict=True):
             if vocabulary.is_trees:
                 words = split_words(source)
