@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vaswani_jax.core import plurals
 from vaswani_jax.text_checks import association, findings
 from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import BLOCK_PAIRS, Block, numbered
@@ -68,9 +69,8 @@ class Part:
         if not self.shift:
             return lines
         direction = "late" if self.shift > 0 else "early"
-        number = abs(self.shift)
-        ending = "s" * (number > 1)
-        return f"{lines} (targets come {number} line{ending} too {direction})"
+        distance = plurals.format_count(abs(self.shift), "line")
+        return f"{lines} (targets come {distance} too {direction})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,8 +167,7 @@ def _remedies(parts: Sequence[Part]) -> list[str]:
     for part in parts:
         if part.shift:
             sides = ("target", "source") if part.shift > 0 else ("source", "target")
-            number = abs(part.shift)
-            lines = f"{number} line{'s' * (number > 1)}"
+            lines = plurals.format_count(abs(part.shift), "line")
             remedies.append(
                 f"look around line {part.first_line:,} for {lines} too many in the "
                 f"{sides[0]} file, or missing in the {sides[1]} file"
