@@ -5,7 +5,6 @@ import pathlib
 import sys
 
 import numpy as np
-import pytest
 
 import vaswani_jax
 from tests import settings
