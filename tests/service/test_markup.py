@@ -15,6 +15,7 @@ PARTS += [
     " ",
     "\n",
     "<a href='>'>",
+    '<a b="<p>">',
     "<br/>",
     "<!x>",
     "\u2028",
@@ -38,6 +39,12 @@ def shout(text):
         ("<SCRIPT>a</script>b<style>c", "<SCRIPT>a</script>B<style>c"),
         ("<a title='b > c' href=\"d>\">e</a>", "<a title='b > c' href=\"d>\">E</a>"),
         ("<a title='b>c</a>", "<a title='b>C</a>"),
+        ('<a title="x < y">text</a>', '<a title="x < y">TEXT</a>'),
+        (
+            "<p data-content=\"<b>Bold</b> text\" title='</p>'>a</p>",
+            "<p data-content=\"<b>Bold</b> text\" title='</p>'>A</p>",
+        ),
+        ('<a title="b>c</a> "d" <br>', '<a title="b>C</a> "D" <br>'),
         ('<a b="c"">D "e" f</a>', '<a b="c"">D "E" F</a>'),
         ("<p title=it's>a 'b' <b>", "<p title=it's>A 'B' <b>"),
         ("1 < 2", "1 &lt; 2"),
@@ -94,6 +101,7 @@ def test_no_tag_without_an_end_takes_long(begin):
     [
         *("<a", "<!--", "--><!--", "<code>", "<code", "&", "<", "<a '", "<a \"'"),
         *("<a translate=no>", "<a translate=no></a>", "a&nbsp;", "a  ", "&#32;"),
+        *('<a b="', '<a b="" c="', "<a b='\" c=\"'"),
     ],
 )
 def test_no_markup_takes_long(part):

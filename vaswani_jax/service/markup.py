@@ -10,12 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 UNTRANSLATED = frozenset("code kbd pre samp script style textarea var".split())
-# No tag has a `<` inside, so that a search for its end stops at the next one; a `>`
-# may stand in a value between quotes. What is read is not read again (`*+`): a tag
-# without an end takes no longer than another one.
+# A `<` or a `>` may stand in a value between quotes. If a tag has a quotation mark that
+# quotes no value, as one whose end is missing, a `<` always begins another tag. What is
+# read is not read again (`*+`), and few tags without an end can overlap: each of them
+# takes no longer than another one.
+QUOTED = r"""=\s*+(?:"[^"]*+"|'[^']*+')"""
+QUOTED_WITHOUT_TAGS = r"""=\s*+(?:"[^"<]*+"|'[^'<]*+')"""
 TAG = re.compile(
     r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/]*+)"
-    r"""(?:[^<>=]|=\s*+(?:"[^"<]*+"|'[^'<]*+')|=)*+>|<[!?][^<>]*+>"""
+    rf"""(?:(?:[^<>="']|{QUOTED}|=)*+>|(?:[^<>=]|{QUOTED_WITHOUT_TAGS}|=)*+>)"""
+    r"|<[!?][^<>]*+>"
 )
 # Python reads no number of thousands of digits: entities have no zeros before their
 # number, and one beyond all characters is the sign of an unknown character.
