@@ -177,6 +177,29 @@ def test_the_tag_of_a_corpus_holds_for_all_sentences_that_follow():
     ]
 
 
+def test_a_space_divides_codes_and_tags_from_the_sentences_that_follow():
+    engine = ShoutingEngine(**settings.TAGGED)
+    texts = ["<x>\nOne. Two.", ">>fra<<\nA dog. It runs.", ">>fra<<<x>\nOne."]
+    asyncio.run(translations.translate(job_of(engine, texts)))
+    assert engine.lines == [
+        *("<x>", "<x> One.", "<x> Two."),
+        *(">>fra<<", ">>fra<< A dog.", ">>fra<< It runs."),
+        *(">>fra<<<x>", ">>fra<< <x> One."),
+    ]
+
+
+def test_the_first_word_after_an_inherited_tag_is_aligned():
+    # The engine's vocabulary knows this tag, which is a corpus's here.
+    corpus = {**settings.TAGGED["data.corpora"][0], "tag": "<2de>"}
+    changes = {"data.user_symbols": "<2de>", "data.corpora": [corpus]}
+    engine = ShoutingEngine(**settings.TAGGED | changes)
+    text = "<2de>\nab cd"
+    job = dataclasses.replace(job_of(engine, [text]), has_alignment=True)
+    [result] = asyncio.run(translations.translate(job))
+    pairs = result.sentences[1].alignment
+    assert [text[begin:end] for begin, end, *_ in pairs] == ["ab", "cd"]
+
+
 def test_a_sentence_says_that_its_translation_is_cut():
     class Endless(ShoutingEngine):
         def _hypothesis(self, line, prefix, rank):
