@@ -83,6 +83,30 @@ def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
     assert messages.decode().splitlines()[-1] == "ended"
 
 
+def test_a_second_signal_ends_it_without_the_answers(model: pathlib.Path) -> None:
+    words = command(str(model), "--port=0", "--beam_sizes=2", "--max_seconds=600")
+    with runs.running(words, env=runs.environment(devices=1)) as process:
+        assert process.stdout and process.stderr
+        url = process.stdout.readline().decode().strip()
+        assert url, process.stderr.read().decode()
+        host, port = url.removeprefix("http://").rstrip("/").split(":")
+        with socket.create_connection((host, int(port)), timeout=60) as client:
+            # It waits for the rest of the body, and so for the answer.
+            client.sendall(
+                b"POST /v1/translate HTTP/1.0\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 17\r\n\r\n{"
+            )
+            assert ask(f"{url}v1/models")[0] == 200
+            process.send_signal(signal.SIGTERM)
+            while ask(f"{url}health")[0] == 200:
+                pass  # The first signal has not arrived.
+            process.send_signal(signal.SIGTERM)
+            assert client.recv(1) == b""
+        _, messages = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, messages.decode()
+    assert "Traceback" not in messages.decode()
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

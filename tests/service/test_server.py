@@ -1,6 +1,7 @@
 """A server opens its socket, and ends when it is told to."""
 
 import asyncio
+import os
 import signal
 import socket
 from unittest import mock
@@ -32,12 +33,16 @@ def test_an_address_of_ipv6_has_brackets():
         assert server.url_of(listener).startswith("http://[::1]:")
 
 
-def test_a_second_signal_does_not_wait():
+def test_a_second_signal_does_not_wait(monkeypatch):
+    statuses = []
+    monkeypatch.setattr(os, "_exit", statuses.append)
     service = shouting.service_of(ShoutingEngine())
     running = server.Server(service, drain_seconds=30.0)
-    service.state.status = "draining"
-    running.handle_exit(15, None)
-    assert running.should_exit and running.force_exit
+    # There is nothing to drain before it listens.
+    running.handle_exit(signal.SIGINT, None)
+    assert running.should_exit and not running.force_exit and not statuses
+    running.handle_exit(signal.SIGTERM, None)
+    assert statuses == [128 + signal.SIGTERM]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP")

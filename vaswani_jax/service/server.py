@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -69,13 +70,17 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain at the first signal; end at once at the second."""
-        del sig, frame
-        if self._service.state.status == "draining" or self._loop is None:
-            self.should_exit = self.force_exit = True
-            return
+        """Drain at the first signal; end the process at once at the second."""
+        del frame
+        if self._service.state.status == "draining":
+            # Uvicorn's `force_exit` would wait for the batches that are computed. All
+            # that was printed or logged has been flushed.
+            os._exit(128 + sig)
         self._service.state.status = "draining"
-        self._loop.call_soon_threadsafe(self._begin, self._drain)
+        if self._loop is None:
+            self.should_exit = True
+        else:
+            self._loop.call_soon_threadsafe(self._begin, self._drain)
 
     def _handle_hangup(self, sig: int, frame: FrameType | None) -> None:
         del sig, frame
