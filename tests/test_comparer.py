@@ -14,7 +14,7 @@ from tests import settings
 from tests.evaluation import compared
 from tests.evaluation.compared import run_settings, write
 from vaswani_jax import comparer, report
-from vaswani_jax.checkpoints import store
+from vaswani_jax.checkpoints import bundle, store
 from vaswani_jax.core import config
 from vaswani_jax.evaluation import bleu, randomization
 from vaswani_jax.inference.translator import Translator
@@ -284,6 +284,28 @@ def test_a_file_stands_in_for_a_run(make_run: Any, tmp_path: pathlib.Path) -> No
         comparison.scores[0].differences[0].value for comparison in (result, swapped)
     ]
     assert values[0] == -values[1]
+
+
+def test_a_model_in_one_file_has_the_name_of_its_checkpoint(
+    make_run: Any,
+    tmp_path: pathlib.Path,
+    data_directory: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = run_settings(data_directory)
+    vocabulary = prepared.open_prepared(data_directory / "data").vocabulary
+    sizes = {"vocab_size": vocabulary.size, "seed": 1}
+    params = settings.random_params(values.model, **sizes)
+    record = {"vocabulary": vocabulary.fingerprint, "config": config.to_dict(values)}
+    checkpoint = store.Checkpoint(7, {"params": params}, record)
+    path = tmp_path / "best.safetensors"
+    bundle.Bundle(values, vocabulary, checkpoint).save(path, dtype="float32")
+    translator = mock.Mock(spec=Translator)
+    translator.translate = lambda lines: OTHERS[: len(lines)]
+    translator.member.checkpoint = bundle.read_checkpoint(path)
+    monkeypatch.setattr(comparer.api, "load", lambda *_, **__: translator)
+    result = comparer.compare_systems([make_run("a", OUTPUTS), path])
+    assert result.systems[1] == ("best.safetensors", "7, step 7, beam 3, alpha 0.6")
 
 
 def test_files_alone_need_their_text(tmp_path: pathlib.Path) -> None:

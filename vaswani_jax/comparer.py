@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax import api
-from vaswani_jax.checkpoints import run_record, select
+from vaswani_jax.checkpoints import bundle, run_record, select
 from vaswani_jax.core import compilation_cache, config, languages, parsing, tensor_file
 from vaswani_jax.core import paths as paths_module
 from vaswani_jax.data import columns, prepared
@@ -308,12 +308,15 @@ def _outputs(
     translator = api.load(
         system.workdir, checkpoint=system.checkpoint, settings=system.settings
     )
-    step = translator.member.checkpoint.step
+    checkpoint = translator.member.checkpoint
+    if tensor_file.is_tensor_file(system.workdir):
+        # "averaged", the default, loads whatever checkpoint a file has.
+        system = dataclasses.replace(system, checkpoint=bundle.name_of(checkpoint))
     translations = translator.translate([source[number] for number in numbers])
     outputs = [""] * len(source)
     for number, translation in zip(numbers, translations, strict=True):
         outputs[number] = translation
-    return System(system.name, [outputs], _origin(system, step=step))
+    return System(system.name, [outputs], _origin(system, step=checkpoint.step))
 
 
 def _origin(run: ComparedRun, *, step: int) -> str:

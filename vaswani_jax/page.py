@@ -102,7 +102,8 @@ def main() -> None:
     checkpoints = CHECKPOINT.value if CHECKPOINTS.value is None else "newest"
     unneeded_folders = select.other_folders(checkpoints)
     workdir = program.workdir(name, skip=unneeded_folders)
-    if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):
+    is_file = tensor_file.is_tensor_file(workdir)
+    if not (workdir.is_dir() or is_file):
         raise ValueError(f"--workdir={name} is not a directory; name that of a run")
     settings = parsing.load(workdir)
     names = [CHECKPOINT.value]
@@ -126,7 +127,8 @@ def main() -> None:
         _load(workdir, settings, names),
         lines,
         targets=targets,
-        names=names,
+        # A file records which checkpoint it has; the flag's default fits any.
+        names=None if is_file else names,
         title=page_file.last_part(name),
         max_tokens=MAX_TOKENS.value,
     )

@@ -68,6 +68,16 @@ def test_a_page_has_the_attention_of_each_line(
             np.testing.assert_allclose(quantized, exact, atol=0.5 / 255 + 1e-5)
 
 
+def test_a_model_in_one_file_has_the_name_of_its_checkpoint(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    file, output = tmp_path / "four.safetensors", tmp_path / "a.json"
+    vaswani_jax.load(trained, checkpoint="4").save(file)
+    page(str(file), "--input=-", f"--output={output}", stdin=LINES)
+    shown = json.loads(output.read_text())
+    assert shown["models"] == [{"name": "4", "step": 4}]
+
+
 def test_a_slider_has_the_checkpoints_in_the_order_of_their_steps(
     trained: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
