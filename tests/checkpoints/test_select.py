@@ -92,14 +92,14 @@ def test_a_folder_without_a_checkpoint_is_refused(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("7", "^--checkpoint=7: no checkpoint of step 7 in "),
-        ("average:5", "^--checkpoint=average:5: N of average:N is from 1 to 4"),
-        ("average:0", "^--checkpoint=average:0: N of average:N is from 1 to 4"),
+        ("7", "^RUN@7: no checkpoint of step 7 in "),
+        ("average:5", "^RUN@average:5: N of average:N is from 1 to 4"),
+        ("average:0", "^RUN@average:0: N of average:N is from 1 to 4"),
         ("latest", "newest, best, averaged"),
         ("bst", r"averaged, average:N or a step; got 'bst'; did you mean best\?$"),
         ("average:x", "got 'average:x'"),
-        ("best", "there is no .*/best; pass --checkpoint=newest$"),
-        ("averaged", "there is no .*/averaged; pass --checkpoint=newest$"),
+        ("best", "there is no .*/best; pass RUN@newest$"),
+        ("averaged", "there is no .*/averaged; pass RUN@newest$"),
     ],
 )
 def test_wrong_names_are_refused(
@@ -112,9 +112,7 @@ def test_wrong_names_are_refused(
 def test_the_copy_of_a_run_that_trains_elsewhere_has_no_other_folder(
     tmp_path: pathlib.Path,
 ) -> None:
-    with pytest.raises(
-        store.CheckpointError, match=r"not ended, pass --checkpoint=new"
-    ):
+    with pytest.raises(store.CheckpointError, match=r"not ended, pass RUN@newest$"):
         select.select(tmp_path, "averaged")
 
 
@@ -171,7 +169,7 @@ def test_an_empty_folder_is_no_checkpoint_to_start_from(
     (tmp_path / "config.json").write_text('{"data": {"directory": ""}}')
     (tmp_path / "best").mkdir()
     assert select.starting_point(tmp_path, "").checkpoint.step == 1024
-    with pytest.raises(store.CheckpointError, match=r"; pass --checkpoint=newest$"):
+    with pytest.raises(store.CheckpointError, match=r"; pass RUN@newest$"):
         select.select(tmp_path, "averaged")
 
 

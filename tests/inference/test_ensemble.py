@@ -88,6 +88,17 @@ def test_a_member_of_another_vocabulary_is_refused_with_its_directory(
         load(tmp_path / "a", small, "2", (tmp_path / "b", "2"))
 
 
+def test_a_missing_checkpoint_is_refused_with_what_to_name_instead(
+    tmp_path: pathlib.Path, small: config.Config
+) -> None:
+    leave(tmp_path / "a", small, 2)
+    leave(tmp_path / "b", small, 2)
+    with pytest.raises(CheckpointError, match=r"/a/averaged; pass RUN@newest$"):
+        load(tmp_path / "a", small, "averaged")
+    with pytest.raises(CheckpointError, match=r"/b/averaged; pass RUN@newest$"):
+        load(tmp_path / "a", small, "2", (tmp_path / "b", "averaged"))
+
+
 def test_a_member_needs_positions_for_the_search(
     tmp_path: pathlib.Path, small: config.Config
 ) -> None:

@@ -27,15 +27,15 @@ PATH = r"(?:best|averaged)/\d+"
 FOLDER_OF = {"newest": "checkpoints", "best": "best", "averaged": "averaged"}
 
 
-def select(
-    workdir: pathlib.Path, name: str, *, option: str = "--checkpoint="
-) -> Checkpoint:
+def select(workdir: pathlib.Path, name: str, *, option: str = "RUN@") -> Checkpoint:
     """Return the parameters that a name means.
 
     Args:
         workdir: The run's directory, or a file that `bundle` reads.
         name: See the head of this module.
-        option: What stands before the name on a command line, for error messages.
+        option: What stands before the name on a command line, for error messages. By
+            default what all programs take; not all have --checkpoint, and an ensemble
+            has several runs.
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
@@ -183,7 +183,7 @@ def describe(workdir: pathlib.Path, name: str, *, checkpoint: Checkpoint) -> str
     if name == "averaged" and steps and steps[-1] > checkpoint.step:
         text += (
             f"\nnote: training has gone on to step {steps[-1]:,}; `vaswani average` "
-            "makes a new mean, --checkpoint=average:N computes one on the spot"
+            "makes a new mean, RUN@average:N computes one on the spot"
         )
     return text
 
