@@ -281,6 +281,22 @@ def test_attention_has_all_layers_and_heads(client):
     assert error_of(too_long, 422)["field"] == "text"
 
 
+@pytest.mark.parametrize(("num_ids", "status"), [(128, 200), (129, 422)])
+def test_attention_of_a_long_translation_is_refused(num_ids, status):
+    class WordyEngine(ShoutingEngine):
+        async def attend(self, sources, targets=None, **options):
+            pairs = await super().attend(sources, targets, **options)
+            return [dataclasses.replace(pair, ids=(5,) * num_ids) for pair in pairs]
+
+    with shouting.client_of(WordyEngine()) as client:
+        answer = post(client, "attention", text="ab")
+    assert answer.status_code == status
+    if status == 422:
+        error = answer.json()["error"]
+        assert error["field"] == "text"
+        assert "its translation has 128 subwords, and at most 127" in error["message"]
+
+
 def test_no_more_translations_are_announced_than_a_search_finds():
     limits = dataclasses.replace(shouting.LIMITS, beam_sizes=(1, 2), n_best=5)
     models = Models([ServedModel(ShoutingEngine(limits=limits))], limits=limits)

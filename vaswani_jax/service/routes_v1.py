@@ -165,6 +165,13 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
                 deadline=jobs.deadline_of(request, limits),
             )
         )
+        if len(pair.ids) > build.MAX_TOKENS:
+            raise Refusal(
+                422,
+                f"text: its translation has {len(pair.ids) - 1:,} subwords, and at "
+                f"most {build.MAX_TOKENS - 1:,} are allowed; send a shorter text",
+                field="text",
+            )
         weights = pair.attention
         return _json(
             messages.AttentionAnswer(
