@@ -61,6 +61,8 @@ def _operation(
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():
         schema = content["schema"]
         yield f"<p>Body, <code>{html.escape(kind)}</code>: {_kind(schema)}</p>"
+        if "properties" in schema:  # It has no name to link to.
+            yield _fields(schema)
         for example in _examples(schema, api):
             yield f"<pre>{html.escape(json.dumps(example, ensure_ascii=False))}</pre>"
     rows = []
