@@ -65,7 +65,11 @@ class PageWriter:
 
 
 def prepare(served: ServedModel) -> None:
-    """Write a short page, so that the first request does not wait for its programs."""
+    """Write a short page, so that the first request waits for few programs.
+
+    The search that a page shows is compiled for each padded length of sentences. The
+    first request of a length waits for it: to compile all would delay every start.
+    """
     line = f"{served.directions[0].tag}."
     with contextlib.suppress(ValueError):  # Models that differ have no page.
         _write(served, line, None, math.inf)
