@@ -29,42 +29,67 @@ def mean_bleu(runs: list[list[str]], references: list[str]) -> float:
 def exact_p_value(
     first: list[list[str]], second: list[list[str]], references: list[str]
 ) -> float:
-    """Return the share of all exchanges whose means differ as much as the systems'."""
-    num_first, runs = len(first), [*first, *second]
-    observed = abs(mean_bleu(second, references) - mean_bleu(first, references))
-    orders = list(itertools.permutations(range(len(runs))))
-    extreme = total = 0
-    for choice in itertools.product(orders, repeat=len(references)):
-        exchanged = [
-            [runs[order[place]][line] for line, order in enumerate(choice)]
-            for place in range(len(runs))
-        ]
-        means = [
-            mean_bleu(part, references)
-            for part in (exchanged[:num_first], exchanged[num_first:])
-        ]
-        extreme += abs(means[1] - means[0]) >= observed - 1e-9
-        total += 1
-    return extreme / total
+    """Return the share of all exchanges whose means differ as much as the systems'.
+
+    An exchange gives each system the other's outputs of some lines, those of all runs.
+    """
+    count = len(first) * len(second)
+    systems = [[runs[n % len(runs)] for n in range(count)] for runs in (first, second)]
+    values = []
+    for choice in itertools.product((0, 1), repeat=len(references)):
+        means = []
+        for system in (0, 1):
+            by_line = [systems[system ^ coin] for coin in choice]
+            exchanged = [
+                [runs[run][line] for line, runs in enumerate(by_line)]
+                for run in range(count)
+            ]
+            means.append(mean_bleu(exchanged, references))
+        values.append(abs(means[1] - means[0]))
+    # The first choice exchanges nothing.
+    return sum(value >= values[0] - 1e-9 for value in values) / len(values)
 
 
 @pytest.mark.parametrize(
-    ("num_second", "num_lines"), [(1, 4), (2, 2)], ids=["two-one", "two-two"]
+    ("num_first", "num_second"), [(1, 1), (2, 2), (2, 1), (3, 1), (2, 3)]
 )
-def test_p_values_are_those_of_the_enumeration(num_second: int, num_lines: int) -> None:
-    references = REFERENCES[-num_lines:]
+def test_p_values_are_those_of_the_enumeration(num_first: int, num_second: int) -> None:
+    references = compared.lines(7, seed=5)
     systems = [
-        [run[-num_lines:] for run in runs] for runs in (FIRST, SECOND[:num_second])
+        [compared.with_errors(references, share=share, seed=n) for n in seeds]
+        for share, seeds in (
+            (0.2, range(1, 1 + num_first)),
+            (0.3, range(4, 4 + num_second)),
+        )
     ]
     [difference] = randomization.compare(
         systems, references, metric=multi_bleu_metric()
     ).differences
     expected = exact_p_value(*systems, references)
-    assert 0.05 < expected < 0.95
+    assert expected < 1
     # Four standard deviations of 10,000 draws.
     assert difference.p_value == pytest.approx(expected, abs=0.02)
     values = [mean_bleu(system, references) for system in systems]
     assert difference.value == pytest.approx(values[1] - values[0])
+
+
+@pytest.mark.parametrize(("num_first", "num_second"), [(2, 2), (3, 1), (2, 3)])
+def test_several_runs_are_no_further_lines(num_first: int, num_second: int) -> None:
+    """The same run again and again is no more evidence than once."""
+    references = compared.REFERENCES[:60]
+    first, second = (
+        compared.with_errors(references, share=share, seed=seed)
+        for share, seed in ((0.2, 1), (0.23, 2))
+    )
+    metric = multi_bleu_metric()
+    [single] = randomization.compare(
+        [[first], [second]], references, metric=metric
+    ).differences
+    [repeated] = randomization.compare(
+        [[first] * num_first, [second] * num_second], references, metric=metric
+    ).differences
+    assert 0.05 < single.p_value < 0.95
+    assert repeated.p_value == pytest.approx(single.p_value, abs=0.02)
 
 
 def test_two_single_runs_get_sacrebleus_p_value() -> None:
@@ -121,16 +146,34 @@ def test_ties_count_as_extreme() -> None:
     assert difference.p_value == pytest.approx(extreme / 2**20, abs=0.013)
 
 
-def test_equal_systems_rarely_differ_significantly() -> None:
+def simulate_runs(
+    references: list[str], *, num_runs: int, seed: int
+) -> list[list[str]]:
+    """Return the outputs of runs that are alike: most errors are those of all."""
+    outputs = compared.with_errors(references, share=0.3, seed=seed)
+    return [
+        outputs,
+        *(
+            compared.with_errors(outputs, share=0.02, seed=1000 * run + seed)
+            for run in range(1, num_runs)
+        ),
+    ]
+
+
+@pytest.mark.parametrize("num_runs", [1, 2])
+def test_equal_systems_rarely_differ_significantly(num_runs: int) -> None:
     references, metric = compared.lines(40), multi_bleu_metric()
     num_different, num_pairs = 0, 200
     for number in range(num_pairs):
         first, second = (
-            randomization.extract(
-                metric,
-                compared.with_errors(references, share=0.3, seed=2 * number + n),
-                references,
-            )[None]
+            np.stack(
+                [
+                    randomization.extract(metric, outputs, references)
+                    for outputs in simulate_runs(
+                        references, num_runs=num_runs, seed=2 * number + n
+                    )
+                ]
+            )
             for n in range(2)
         )
         p_value = randomization.compute_p_value(

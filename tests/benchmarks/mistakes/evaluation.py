@@ -52,17 +52,25 @@ MISTAKES = (
         f"{SIGNIFICANCE}::test_holm_s_correction_by_hand",
     ),
     Mistake(
-        "the runs of a system are not told apart from another's",
+        "a coin for each run of a line",
         "randomization.compute_p_value",
-        "$scores[:, :$num_first].mean(1), $scores[:, $num_first:].mean(1)",
-        "$scores[:, :1].mean(1), $scores[:, 1:].mean(1)",
+        "$changes = $exchanges @ $line_changes",
+        "$changes = np.hstack([generator.permutation($exchanges) @ part "
+        "for part in np.hsplit($line_changes, num_runs)])",
+        f"{RANDOMIZATION}::test_several_runs_are_no_further_lines",
+    ),
+    Mistake(
+        "outputs are copied, not exchanged",
+        "randomization.compute_p_value",
+        "($first + $changes, $second - $changes)",
+        "($first + $changes, $second)",
         f"{RANDOMIZATION}::test_p_values_are_those_of_the_enumeration",
     ),
     Mistake(
         "all lines of a run are exchanged together",
         "randomization.compute_p_value",
-        "$generator.random(($D, $L, $R)).argsort(-1)",
-        "np.repeat($generator.random(($D, 1, $R)).argsort(-1), $L, axis=1)",
+        "$generator.random(($D, $L, 2))",
+        "np.repeat($generator.random(($D, 1, 2)), $L, axis=1)",
         f"{RANDOMIZATION}::test_p_values_are_those_of_the_enumeration",
     ),
     Mistake(
