@@ -54,6 +54,15 @@ def test_a_text_file_is_replaced_at_once(tmp_path):
     assert content(tmp_path).keys() == {"config.json"}
 
 
+def test_files_are_replaced_together_or_not_at_all(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    files.write_together({first: "1", second: "2"})
+    assert content(tmp_path) == {"first": "1", "second": "2"}
+    with pytest.raises(UnicodeEncodeError):
+        files.write_together({first: "3", second: "\udcff"})
+    assert (first.read_text(), second.read_text()) == ("1", "2")
+
+
 def test_a_directory_is_replaced_when_it_is_finished(tmp_path):
     directory = tmp_path / "data"
     for text in ("first", "second"):

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import resource
 from typing import Any
 from unittest import mock
 
@@ -89,6 +90,24 @@ def test_an_evaluation_of_other_settings_replaces_none(
     search = json.loads(usual.read_text())["search"]
     assert search == config.to_dict(settings.small_settings())["search"]
     assert write(tmp_path, "again") == usual
+
+
+@pytest.mark.parametrize("output", ["again", 99 * "again "], ids=["record", "both"])
+def test_a_full_disk_leaves_the_evaluation_that_was_there(
+    tmp_path: pathlib.Path, output: str
+) -> None:
+    record = write(tmp_path, "as before")
+    paths = record.with_suffix(".txt"), record
+    contents = [path.read_bytes() for path in paths]
+    # A limit of the size of files stands in for a full disk.
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write(tmp_path, output)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.read_bytes() for path in paths] == contents
 
 
 @pytest.mark.parametrize(("samples", "lines"), [(0, ""), (2, "ac"), (9, "abcd")])

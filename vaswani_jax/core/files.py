@@ -95,13 +95,24 @@ def sync(directory: pathlib.Path) -> None:
 
 def write_atomically(path: pathlib.Path, text: str) -> pathlib.Path:
     """Write a text file; a crash leaves the old file or the new one, never a part."""
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        # After a power cut, a file that was renamed but not flushed may be empty.
-        os.fsync(file.fileno())
-    return unfinished.replace(path)
+    write_together({path: text})
+    return path
+
+
+def write_together(texts: Mapping[pathlib.Path, str]) -> None:
+    """Write text files that belong together; an error leaves all as they were.
+
+    Each is replaced at once, so a crash leaves no part of a file.
+    """
+    unfinished = {path: path.with_name(f"{path.name}.unfinished") for path in texts}
+    for path, text in texts.items():
+        with open(unfinished[path], "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            # After a power cut, a file that was renamed but not flushed may be empty.
+            os.fsync(file.fileno())
+    for path in texts:
+        unfinished[path].replace(path)
 
 
 def sibling(directory: pathlib.Path, purpose: str) -> pathlib.Path:

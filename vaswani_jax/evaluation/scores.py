@@ -9,7 +9,7 @@ from typing import Any
 
 from vaswani_jax.checkpoints import average, run_record, store
 from vaswani_jax.core import config, files, plurals, processes
-from vaswani_jax.data import prepared, text_files
+from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import (
     bleu,
     by_language,
@@ -327,7 +327,6 @@ def write_evaluation(
     )
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
-    text_files.write_lines(folder / f"{name}.txt", evaluation.outputs)
     record: dict[str, Any] = {
         "split": evaluation.split,
         "checkpoint": checkpoint_name,
@@ -343,5 +342,12 @@ def write_evaluation(
         **evaluation.losses,
         "scores": [dataclasses.asdict(score) for score in evaluation.scores],
     }
-    text = json.dumps(record, indent=1)
-    return files.write_atomically(folder / f"{name}.json", text)
+    path = folder / f"{name}.json"
+    # Outputs beside the record of others could not be used.
+    files.write_together(
+        {
+            folder / f"{name}.txt": "".join(f"{line}\n" for line in evaluation.outputs),
+            path: json.dumps(record, indent=1),
+        }
+    )
+    return path
