@@ -52,6 +52,15 @@ def test_shifted_lines_are_found_with_their_shift(by: int) -> None:
     assert "around line 301 " in finding.remedies[0]
 
 
+def test_good_lines_between_two_shifted_parts_are_not_suspected() -> None:
+    pairs = texts.clean("de")["train"]
+    for begin, end in ((100, 250), (650, 800)):
+        pairs = shift_targets(pairs, begin=begin, end=end, by=1)
+    result = judged(pairs)
+    assert result.parts == [alignment.Part(101, 250, 1), alignment.Part(651, 800, 1)]
+    assert result.share == pytest.approx(1 / 3)
+
+
 def test_shuffled_lines_are_found_without_a_shift() -> None:
     pairs = list(texts.clean("de")["train"])
     targets = [target for _, target in pairs[100:250]]

@@ -112,15 +112,19 @@ def judge(blocks: Sequence[Block]) -> Alignment:
     limit = 0.5 + (1 - SUSPECTED_SHARE) * (good - 0.5)
     is_suspected = (means < limit) & (good - means > MIN_DEVIATIONS * errors)
     last_lines = {block.number: block.last_line for block in blocks}
+    good_blocks = numbers[means >= limit]
     parts = []
+    previous_last = -1
     for first, last in _runs(numbers[is_suspected], all_numbers=np.unique(block_of)):
         rows = np.flatnonzero((block_of >= first) & (block_of <= last))
         shift = comparison.best_shift(rows)
         first_line = first * BLOCK_PAIRS + 1
-        if shift and parts and parts[-1].shift == shift:
+        is_between = (previous_last < good_blocks) & (good_blocks < first)
+        if shift and parts and parts[-1].shift == shift and not is_between.any():
             # Between parts of one shift, lines repeat each other too much to tell.
             first_line = parts.pop().first_line
         parts.append(Part(first_line, last_lines[last], shift))
+        previous_last = last
     # Only some blocks of a large text are read: the share refers to them.
     line_numbers = np.array([number for number, _ in numbered(blocks)])
     is_inside = np.zeros(len(line_numbers), bool)
