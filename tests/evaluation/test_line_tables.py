@@ -77,6 +77,18 @@ def test_kept_numbers_and_names_are_those_of_source_and_reference() -> None:
 
 
 @pytest.mark.parametrize(
+    "line", ["昨天他在{}工作。", "昨日彼は{}で働いた。", "เขาทำงานที่{}เมื่อวาน"]
+)
+def test_a_name_needs_no_spaces_in_a_script_without_them(line: str) -> None:
+    outputs = [line.format("Google"), line.format(" Google ")]
+    source = "Yesterday he worked at Google."
+    for reference in outputs:
+        lines = Lines([source], [reference], [[output] for output in outputs])
+        assert rows(line_tables.count_kept(lines))["names"] == (1, [1.0, 1.0])
+    assert list(line_tables.find_names(outputs[0])) == ["Google"]
+
+
+@pytest.mark.parametrize(
     ("line", "numbers"),
     [
         ("In 2007 1,500.25", ["2007", "150025"]),

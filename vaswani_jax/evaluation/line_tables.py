@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
+from vaswani_jax.core import locales
 from vaswani_jax.evaluation import metrics
 
 # The first word count of each row of a table, and the first frequency.
@@ -252,12 +253,15 @@ def count_kept(lines: Lines) -> Table:
 
     Only those that both source and reference have count. Numbers are equal if their
     digits are: 1,500 and 1.500. A name is a capitalised word that is not the first word
-    of the source line.
+    of the source line; it may begin a line of the target.
     """
     rows = []
-    for label, find in (("numbers", find_numbers), ("names", find_names)):
+    for label, find, find_in_target in (
+        ("numbers", find_numbers, find_numbers),
+        ("names", find_names, _count_words),
+    ):
         expected = [
-            find(source) & _target_items(find, reference, source)
+            find(source) & find_in_target(reference)
             for source, reference in zip(lines.source, lines.references, strict=True)
         ]
         count = sum(words.total() for words in expected)
@@ -265,10 +269,8 @@ def count_kept(lines: Lines) -> Table:
         missing = []
         for outputs in lines.systems:
             right = [
-                (words & _target_items(find, output, source)).total()
-                for words, output, source in zip(
-                    expected, outputs, lines.source, strict=True
-                )
+                (words & find_in_target(output)).total()
+                for words, output in zip(expected, outputs, strict=True)
             ]
             values.append(sum(right) / count if count else None)
             missing.append(
@@ -280,18 +282,6 @@ def count_kept(lines: Lines) -> Table:
         rows.append(Row(label, count, values, missing))
     title = "numbers and names of source and reference, kept in the output"
     return Table("kept", title, "words", "share", rows)
-
-
-def _target_items(
-    find: Callable[[str], collections.Counter[str]], line: str, source: str
-) -> collections.Counter[str]:
-    """Return the numbers of a target line, or all words, which may be names.
-
-    A name may begin a target line, so the first word counts, too; `find` skips it.
-    """
-    if find is find_numbers:
-        return find_numbers(line)
-    return collections.Counter(WORD.findall(line))
 
 
 def find_numbers(line: str) -> collections.Counter[str]:
@@ -315,8 +305,21 @@ def find_names(line: str) -> collections.Counter[str]:
     >>> sorted(find_names("Yesterday Anna saw the EU and Anna"))
     ['Anna', 'EU']
     """
-    _, *later_words = WORD.findall(line) or [""]
+    _, *later_words = _split_words(line) or [""]
     return collections.Counter(word for word in later_words if word[0].isupper())
+
+
+def _count_words(line: str) -> collections.Counter[str]:
+    return collections.Counter(_split_words(line))
+
+
+def _split_words(line: str) -> list[str]:
+    """Return the words of a line; a letter of a script without spaces is a word.
+
+    >>> _split_words("他在Google工作。")
+    ['他', '在', 'Google', '工', '作']
+    """
+    return WORD.findall(locales.LETTERS_WITHOUT_SPACES.sub(r" \g<0> ", line))
 
 
 def count_faults(
