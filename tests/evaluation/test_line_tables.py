@@ -117,6 +117,35 @@ def test_a_number_is_kept_in_another_script_and_not_added() -> None:
     assert rows(table)["added numbers"] == (1, [0, 1])
 
 
+@pytest.mark.parametrize(
+    ("source", "reference", "output", "kept", "num_added"),
+    [
+        # Thousands: one number.
+        ("1,500 francs", "1.500 Franken", "1 500 Franken", (1, [1.0]), 0),
+        ("1,500 francs", "1 500 Franken", "1500 Franken", (1, [1.0]), 0),
+        ("1 500 francs", "1 500 Franken", "1 500 Franken", (1, [1.0]), 0),
+        ("1 500 000.25 francs", "1.500.000,25", "1 500 000,25", (1, [1.0]), 0),
+        ("1,500 francs", "1.500 Franken", "1 600 Franken", (1, [0.0]), 1),
+        # Two numbers.
+        ("On May 12 200 came", "Am 12. Mai kamen 200", "200 am 12.", (2, [1.0]), 0),
+        ("On May 12, 200 came", "Am 12. Mai 200", "Im Mai 12 200", (2, [1.0]), 0),
+        ("In 2007 300 came", "2007 kamen 300", "300 im Jahr 2007", (2, [1.0]), 0),
+        ("In 2007 300 came", "2007 kamen 300", "2007300", (2, [0.0]), 1),
+    ],
+)
+def test_plain_spaces_separate_thousands_or_numbers(
+    source: str,
+    reference: str,
+    output: str,
+    kept: tuple[int, list[float | None]],
+    num_added: int,
+) -> None:
+    lines = Lines([source], [reference], [[output]])
+    assert rows(line_tables.count_kept(lines))["numbers"] == kept
+    table = line_tables.count_faults(lines, tokenize=str.split, splits_into_words=True)
+    assert rows(table)["added numbers"] == (1, [num_added])
+
+
 def test_a_text_without_numbers_has_no_share() -> None:
     table = line_tables.count_kept(Lines(["a"], ["b"], [["b"]]))
     assert rows(table) == {"numbers": (0, [None]), "names": (0, [None])}

@@ -20,9 +20,11 @@ FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)
 # Full-width marks separate the digits of a number only if these are full-width, too:
 # "2007，300人" is a year, a comma and a count.
 FULL_WIDTH_MARK = "(?<=[０-９])[．，](?=[０-９])"
-# The separators of thousands and of decimals; ٬ and ٫ are those of Arabic.
+# The separators of thousands and of decimals; ٬ and ٫ are those of Arabic. A plain
+# space separates thousands or numbers.
 NUMBER = re.compile(
-    rf"\d+(?:(?:[.,٬\u00a0\u202f]|{FULL_WIDTH_MARK})\d{{3}})*"
+    r"(?:(?<!\d)[0-9]{1,3}(?: [0-9]{3})+(?!\d)"
+    rf"|\d+(?:(?:[.,٬\u00a0\u202f]|{FULL_WIDTH_MARK})\d{{3}})*)"
     rf"(?:(?:[.,٫]|{FULL_WIDTH_MARK})\d+)?"
 )
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
@@ -252,24 +254,26 @@ def count_kept(lines: Lines) -> Table:
     """Return the share of numbers and names that the outputs keep.
 
     Only those that both source and reference have count. Numbers are equal if their
-    digits are: 1,500 and 1.500. A name is a capitalised word that is not the first word
-    of the source line; it may begin a line of the target.
+    digits are: 1,500 and 1.500. 1 500 is one number if the reference has it, or else
+    two. A name is a capitalised word that is not the first word of the source line; it
+    may begin a line of the target.
     """
+    numbers, names = [], []
+    for source, reference in zip(lines.source, lines.references, strict=True):
+        known_numbers = find_numbers(reference)
+        numbers.append(_read_numbers(source, known_numbers) & known_numbers)
+        names.append(find_names(source) & _count_words(reference))
     rows = []
-    for label, find, find_in_target in (
-        ("numbers", find_numbers, find_numbers),
-        ("names", find_names, _count_words),
+    for label, expected, find in (
+        ("numbers", numbers, find_numbers),
+        ("names", names, _count_words),
     ):
-        expected = [
-            find(source) & find_in_target(reference)
-            for source, reference in zip(lines.source, lines.references, strict=True)
-        ]
         count = sum(words.total() for words in expected)
         values: list[float | None] = []
         missing = []
         for outputs in lines.systems:
             right = [
-                (words & find_in_target(output)).total()
+                (words & find(output)).total()
                 for words, output in zip(expected, outputs, strict=True)
             ]
             values.append(sum(right) / count if count else None)
@@ -287,16 +291,47 @@ def count_kept(lines: Lines) -> Table:
 def find_numbers(line: str) -> collections.Counter[str]:
     """Return the numbers of a line as their digits, those of any script as 0 to 9.
 
+    A plain space may separate thousands, or two numbers; the line has both readings.
+
     >>> sorted(find_numbers("From 1,500 to 2.5 of 1500"))
     ['1500', '25']
     >>> sorted(find_numbers("２００７, ١٬٥٠٠"))
     ['1500', '2007']
+    >>> sorted(find_numbers("1 500"))
+    ['1', '1500', '500']
     """
-    digit_strings = (re.sub(r"\D", "", number) for number in NUMBER.findall(line))
-    return collections.Counter(
-        "".join(str(unicodedata.decimal(digit)) for digit in digits)
-        for digits in digit_strings
-    )
+    numbers: collections.Counter[str] = collections.Counter()
+    for groups in _split_numbers(line):
+        numbers.update(groups)
+        if len(groups) > 1:
+            numbers["".join(groups)] += 1
+    return numbers
+
+
+def _read_numbers(line: str, known: Mapping[str, int]) -> collections.Counter[str]:
+    """Return the numbers of a line, thousands after a space joined if that is known.
+
+    >>> [sorted(_read_numbers("1 500", {number: 1})) for number in ("1500", "500")]
+    [['1500'], ['1', '500']]
+    """
+    numbers: collections.Counter[str] = collections.Counter()
+    for groups in _split_numbers(line):
+        joined = "".join(groups)
+        numbers.update([joined] if joined in known else groups)
+    return numbers
+
+
+def _split_numbers(line: str) -> list[list[str]]:
+    """Return the digits of each number, in the groups that plain spaces separate."""
+    return [
+        [
+            "".join(
+                str(unicodedata.decimal(digit)) for digit in re.sub(r"\D", "", group)
+            )
+            for group in number.split(" ")
+        ]
+        for number in NUMBER.findall(line)
+    ]
 
 
 def find_names(line: str) -> collections.Counter[str]:
@@ -349,10 +384,8 @@ def count_faults(
         "repeated words": lambda source, reference, output: (
             repeats(tokenize(output), sizes) and not repeats(tokenize(reference), sizes)
         ),
-        "added numbers": lambda source, reference, output: bool(
-            find_numbers(output).keys()
-            - find_numbers(reference).keys()
-            - find_numbers(source).keys()
+        "added numbers": lambda source, reference, output: _adds_numbers(
+            output, find_numbers(reference) | find_numbers(source)
         ),
     }
     rows = []
@@ -368,6 +401,15 @@ def count_faults(
             examples.append(_first(faulty))
         rows.append(Row(label, len(lines.references), numbers, examples))
     return Table("faults", "outputs with a fault", "lines", "count", rows)
+
+
+def _adds_numbers(line: str, known: Mapping[str, int]) -> bool:
+    """Return whether a line has a number that is not known, however it is read.
+
+    >>> [_adds_numbers("1 500", {number: 1}) for number in ("1500", "500")]
+    [False, True]
+    """
+    return bool(_read_numbers(line, known).keys() - known.keys())
 
 
 def repeats(words: Sequence[str], sizes: Iterable[int] = REPEATED_WORDS) -> bool:
