@@ -70,6 +70,29 @@ def test_lines_have_shingles_in_common_as_counted_by_hand() -> None:
     assert measures["near_pair"] == 0
 
 
+def test_lines_that_only_begin_alike_are_no_copies() -> None:
+    opening = " ".join(f"o{n}" for n in range(40))
+    held_out_line, training_line = (
+        f"{opening} {' '.join(f'{letter}{n}' for n in range(160))}" for letter in "ab"
+    )
+    measures, found = overlap([(held_out_line,) * 2], [(training_line,) * 2])
+    assert measures == {"same_pair": 0, "near_pair": 0, "same_source": 0}
+    assert not found
+    # One more word in the middle makes a near copy.
+    longer_line = training_line.replace(opening, f"{opening} today")
+    measures, _ = overlap([(training_line,) * 2], [(longer_line,) * 2])
+    assert measures == {"same_pair": 0, "near_pair": 1, "same_source": 0}
+
+
+def test_held_out_lines_are_looked_at_up_to_a_number_of_shingles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(held_out, "MAX_SHINGLES", 15)
+    # Each pair has 5 shingles on each side.
+    lines = [(" ".join(f"{name}{n}" for n in range(7)),) * 2 for name in "abc"]
+    assert overlap(lines, lines[:1])[0]["same_pair"] == 1 / 2
+
+
 def test_short_lines_that_everybody_says_are_no_finding_but_many_are() -> None:
     greetings = [(f"Yes {n}.", f"Ja {n}.") for n in range(30)]
     others = [(f"No {n}.", f"Nein {n}.") for n in range(91)]

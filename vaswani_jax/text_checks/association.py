@@ -14,7 +14,7 @@ import numpy as np
 
 from vaswani_jax.core import locales
 
-# Only the first words of a line count.
+# Only the first words of a line count, unless `words` is called with another limit.
 MAX_WORDS = 40
 # Words that begin alike, whatever their case and accents, count as cognates.
 PREFIX = 4
@@ -29,22 +29,26 @@ _FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 _MIXER = np.uint64(0xD6E8FEB86659FD93)
 
 
-def words(line: str) -> list[str]:
+def words(line: str, *, limit: int | None = MAX_WORDS) -> list[str]:
     """Return the words of a line; of text without spaces, its pairs of characters.
 
     >>> words("Das kostet 3 €?"), words("今日は")
     (['das', 'kostet', '3', '€', '?'], ['今日', '日は'])
+
+    Args:
+        line: The line.
+        limit: How many to return, the first ones; None for all.
     """
-    matches = _WORD.findall(line.casefold())
+    matches = _WORD.findall(line.casefold())[:limit]
     if line.isascii() or not locales.LETTERS_WITHOUT_SPACES.search(line):
-        return matches[:MAX_WORDS]
+        return matches
     result: list[str] = []
-    for word in matches[:MAX_WORDS]:
+    for word in matches:
         if len(word) > 1 and locales.LETTERS_WITHOUT_SPACES.search(word):
             result += [word[i : i + 2] for i in range(len(word) - 1)]
         else:
             result.append(word)
-    return result[:MAX_WORDS]
+    return result[:limit]
 
 
 def stem(word: str) -> str:

@@ -18,8 +18,10 @@ from vaswani_jax.text_checks.sample import Pair
 MIN_SHARED = 0.6
 # Held-out lines that are looked up by one shingle.
 MAX_LINES_OF_SHINGLE = 50
-# Pairs of a held-out text that are looked at, the first ones.
+# Pairs of a held-out text that are looked at, the first ones. To bound the memory, no
+# more are taken once they have this number of shingles.
 MAX_HELD_OUT = 20_000
+MAX_SHINGLES = 1_600_000
 # A line of fewer words is too common to say that it was copied.
 MIN_WORDS = 5
 MINOR_EXACT, SERIOUS_EXACT = 0.01, 0.1
@@ -76,13 +78,17 @@ class HeldOutSearch:
         self._by_words: dict[tuple[str, ...], list[_HeldOutPair]] = {}
         self._by_shingle: dict[int, list[_HeldOutPair]] = {}
         for split, pairs in splits.items():
-            self._splits[split] = [
-                self._held_out(pair) for pair in pairs[:MAX_HELD_OUT] if all(pair)
-            ]
+            lines: list[_HeldOutPair] = []
+            self._splits[split] = lines
+            num_shingles = 0
+            for pair in pairs[:MAX_HELD_OUT]:
+                if all(pair) and num_shingles < MAX_SHINGLES:
+                    lines.append(self._held_out(pair))
+                    num_shingles += sum(map(len, lines[-1].shingles))
         self._index()
 
     def _held_out(self, pair: Pair) -> _HeldOutPair:
-        words = [tuple(association.words(line)) for line in pair]
+        words = [tuple(association.words(line, limit=None)) for line in pair]
         held_out = _HeldOutPair(pair, (_shingles(words[0]), _shingles(words[1])))
         self._by_pair.setdefault(pair, []).append(held_out)
         self._by_words.setdefault(words[0], []).append(held_out)
@@ -120,7 +126,7 @@ class HeldOutSearch:
         for number, pair in enumerate(pairs, start=first_line):
             for held_out in self._by_pair.get(pair, ()):
                 held_out.exact = held_out.exact or (corpus, number)
-            words = tuple(association.words(pair[0]))
+            words = tuple(association.words(pair[0], limit=None))
             for held_out in self._by_words.get(words, ()):
                 held_out.has_same_source = True
             shingles = _shingles(words)
@@ -144,7 +150,7 @@ class HeldOutSearch:
         ]
         if not near:
             return
-        target = _shingles(association.words(pair[1]))
+        target = _shingles(association.words(pair[1], limit=None))
         for held_out in near:
             if _shared(held_out.shingles[1], target) >= MIN_SHARED:
                 held_out.near, held_out.near_pair = location, pair
