@@ -132,30 +132,38 @@ def test_without_training_text_there_is_no_table_of_frequencies() -> None:
     assert result.pairs[0].first_better == [] and result.training_text == ""
 
 
-def test_lines_without_spaces_have_characters_whatever_the_metric() -> None:
-    # Chinese, of 3 to 14 characters a line.
-    references = ["".join("天" for _ in line.split()) for line in compared.REFERENCES]
+@pytest.mark.parametrize(
+    ("form", "metric"),
+    [("detokenized", "bleu"), ("detokenized", "chrf"), ("tokenized", "chrf")],
+)
+def test_lines_without_spaces_have_characters_whatever_the_metric(
+    form: str, metric: str
+) -> None:
+    # Chinese, of 6 to 28 characters a line.
+    references = ["".join("天气" for _ in line.split()) for line in compared.REFERENCES]
     systems = [
         System(name, [[line[::-1] for line in references]], "made up") for name in "ab"
     ]
     text = dataclasses.replace(
         compared.TEXT,
         references=references,
-        data=compared.scoring(**{"data.target_locale": "zh_Hans"}),
+        data=compared.scoring(
+            **{"data.target_locale": "zh_Hans", "data.text_form": form}
+        ),
         training_words=None,
     )
-    by_length = [
-        next(
-            [(row.label, row.count) for row in table.rows]
-            for table in comparison.compare(
-                systems, text, metrics=metrics, num_lines=0
-            ).tables
-            if table.key == "length"
-        )
-        for metrics in (["bleu"], ["chrf"])
-    ]
-    assert by_length[0] == by_length[1]
-    assert len(by_length[0]) > 1
+    result = comparison.compare(systems, text, metrics=[metric], num_lines=0)
+    [table] = [table for table in result.tables if table.key == "length"]
+    ranges = {
+        "6 to 10": range(6, 11),
+        "11 to 15": range(11, 16),
+        "16 to 20": range(16, 21),
+        "21 to 30": range(21, 31),
+    }
+    assert {row.label: row.count for row in table.rows} == {
+        label: sum(len(line) in lengths for line in references)
+        for label, lengths in ranges.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,9 @@ def test_words_are_those_that_the_score_counts() -> None:
     assert line_tables.tokenizer_of(metric("tokenized"))("Ja, gut.") == ["Ja,", "gut."]
     lower = metric(**{"data.lowercase_scores": True})
     assert line_tables.tokenizer_of(lower)("Ja") == ["ja"]
+    chrf = metrics.Metric("chrf", "chrF2", sacrebleu.CHRF())
+    assert line_tables.tokenizer_of(chrf)("他 很高。") == ["他", "很", "高", "。"]
+    assert line_tables.counts_words(metric()) and not line_tables.counts_words(chrf)
 
 
 def test_each_length_has_the_score_of_its_lines() -> None:

@@ -143,9 +143,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
     """Return what splits a line into the words that a metric counts.
 
-    If it counts none, they are those between spaces.
+    If it counts none, as chrF2, the words are characters.
     """
-    tokenize = getattr(metric.scorer, "tokenizer", str)
+    tokenize = getattr(metric.scorer, "tokenizer", " ".join)
     lowercase = getattr(metric.scorer, "lowercase", False)
 
     def words(line: str) -> list[str]:
@@ -158,7 +158,7 @@ def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
 def counts_words(metric: metrics.Metric) -> bool:
     """Return whether a metric counts words; if not, it counts characters."""
     tokenizer = getattr(metric.scorer, "tokenizer", None)
-    return not tokenizer or tokenizer.signature() not in CHARACTER_TOKENIZERS
+    return bool(tokenizer) and tokenizer.signature() not in CHARACTER_TOKENIZERS
 
 
 def score_by_length(
