@@ -1,8 +1,12 @@
 """Local copies of directories on stores, one of which speaks S3, and its failures."""
 
+import functools
+import http.server
 import os
 import pathlib
 import shutil
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import fsspec
@@ -72,8 +76,10 @@ def test_a_file_of_a_store_is_fetched_when_it_has_changed(
         remote.local_file(name)
     if not store.async_impl:
         store.makedirs(url.partition("://")[2], exist_ok=True)
-    for text in (b"first", b"the second"):
+    for day, text in enumerate((b"first", b"other")):
         store.pipe_file(path, text)
+        if url.startswith("file://"):
+            os.utime(path, (day, day))  # Two writes can have the same time.
         local = remote.local_file(name)
         assert (local.name, local.read_bytes()) == ("model.safetensors", text)
     inode = local.stat().st_ino
@@ -83,6 +89,56 @@ def test_a_file_of_a_store_is_fetched_when_it_has_changed(
     with pytest.raises(ValueError, match="must be a directory, and is a file"):
         remote.open_workdir(name)
     assert remote.local_file(str(tmp_path / "a.b")) == tmp_path / "a.b"
+
+
+@pytest.mark.parametrize("url", ["memory"], indirect=True)
+def test_a_file_is_fetched_each_time_if_its_store_shows_no_changes(
+    url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{url}/model.safetensors"
+    store, path = fsspec.core.url_to_fs(name)
+    fields = {"name": path, "size": 5, "type": "file"}
+    monkeypatch.setattr(type(store), "info", lambda store, path, **options: fields)
+    machine.open(url)
+    for text in (b"first", b"other"):
+        store.pipe_file(path, text)
+        assert remote.local_file(name).read_bytes() == text
+
+
+@pytest.fixture
+def site(tmp_path: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
+    """A directory and its URL; the server sends no ETag, and lists names alone."""
+    directory = tmp_path / "site"
+    directory.mkdir()
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=str(directory)
+    )
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield directory, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_changes_that_keep_the_size_are_fetched_from_a_web_server(
+    site: tuple[pathlib.Path, str], machine: Machine
+) -> None:
+    directory, url = site
+    machine.open(f"{url}/run")
+    for day, text in enumerate(("first", "other"), 1):
+        names = ["model.safetensors", "run/config.json", "run/text/a.en"]
+        write(directory, dict.fromkeys(names, text))
+        for name in names:
+            os.utime(directory / name, (day * 86400, day * 86400))
+        assert remote.local_file(f"{url}/model.safetensors").read_text() == text
+        copy = machine.pull(f"{url}/run", file_names=["text/*.en"])
+        assert content(copy)["text/a.en"] == text
+        copy = machine.pull(f"{url}/run")
+        assert content(copy) == {"config.json": text, "text/a.en": text}
+    inode = (copy / "config.json").stat().st_ino
+    machine.pull(f"{url}/run")
+    assert (copy / "config.json").stat().st_ino == inode, "it is fetched once"
 
 
 def test_what_one_machine_sends_another_has(

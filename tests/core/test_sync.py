@@ -92,3 +92,27 @@ def test_a_copy_in_one_file_goes_with_the_average_beside_it_and_needs_no_seal() 
     assert sync.find_pruned([copy], ["averaged/9/files.json"]) == {copy}
     # A file of the user's own.
     assert sync.checkpoint_path("checkpoints/8.safetensors") is None
+
+
+@pytest.mark.parametrize(
+    ("field", "first", "second"),
+    [
+        ("Last-Modified", "Mon, 01 Dec 2025 10:00:00 GMT", ""),
+        ("Content-MD5", "aaaa", "bbbb"),
+        ("Digest", "sha-256=aaaa", "sha-256=bbbb"),
+        ("last_modified", 1, 2),
+        ("modified", 1, 2),
+        ("modify", "20251201100000", "20251201100001"),
+        ("modificationTime", 1764583200000, 1764583200001),
+        ("blob_id", "aaaa", "bbbb"),
+        ("sha", "aaaa", "bbbb"),
+    ],
+)
+def test_files_of_equal_size_differ_in_what_their_store_shows(
+    field: str, first: object, second: object
+) -> None:
+    fields = {"name": "model", "size": 5, field: first}
+    assert sync.has_version(fields)
+    assert sync.remote_version(fields) == sync.remote_version(dict(fields))
+    assert sync.remote_version(fields) != sync.remote_version({**fields, field: second})
+    assert not sync.has_version({"name": "model", "size": 5, "lfs": None})

@@ -222,6 +222,8 @@ class RemoteDirectory(files.Directory):
     def pull_file(self) -> pathlib.Path:
         """Download the one file that the URL names, and return its local path.
 
+        It is downloaded only if it has changed, or if the store does not show changes.
+
         Raises:
             RemoteError: The store cannot be read, or has no such file.
         """
@@ -229,14 +231,17 @@ class RemoteDirectory(files.Directory):
         with self._open_record() as last_sync:
             self._store.invalidate_cache()
             try:
-                remote = sync.remote_version(self._store.info(self._root))
+                fields = self._store.info(self._root)
             except FileNotFoundError:
                 raise RemoteError(f"there is no file {self._url}") from None
+            remote = sync.remote_version(fields)
             path = self.path / name
-            is_present = path.exists() and last_sync.get(name) == Sync(
-                remote, sync.local_version(path)
+            is_current = (
+                sync.has_version(fields)
+                and path.exists()
+                and last_sync.get(name) == Sync(remote, sync.local_version(path))
             )
-            if not is_present:
+            if not is_current:
                 part = path.with_name(f"{name}.unfinished")
                 self._store.get_file(self._root, str(part))
                 part.replace(path)
@@ -402,7 +407,8 @@ class RemoteDirectory(files.Directory):
     def _remote_versions(self, file_names: Collection[str] = ()) -> dict[str, str]:
         """Return the version of each file on the store.
 
-        Unsealed files are left out, unless they are named.
+        Unsealed files are left out, unless they are named. Where a listing shows no
+        more than sizes, files of equal size have the same version.
         """
         self._store.invalidate_cache()
         try:
@@ -410,11 +416,17 @@ class RemoteDirectory(files.Directory):
         except FileNotFoundError:
             return {}
         start = len(self._root.rstrip("/")) + 1
-        versions = {
-            path[start:]: sync.remote_version(fields)
-            for path, fields in listing.items()
-            if not sync.PRIVATE.search(path[start:])
-        }
+        versions = {}
+        for path, fields in listing.items():
+            name = path[start:]
+            if sync.PRIVATE.search(name):
+                continue
+            is_needed = not file_names or sync.matches(name, file_names)
+            if fields.get("size") is None and is_needed:
+                # Over HTTP, a directory lists names alone.
+                with contextlib.suppress(FileNotFoundError):
+                    fields = self._store.info(path)
+            versions[name] = sync.remote_version(fields)
         return {
             name: version
             for name, version in versions.items()

@@ -28,7 +28,24 @@ CHECKPOINT = re.compile(
 )
 SEALED = re.compile(r"((?:checkpoints|best|averaged)/\d+|data)/")
 # The fields that change with a file, as the stores call them.
-VERSIONS = ("etag", "ETag", "generation", "md5Hash", "mtime", "LastModified", "created")
+VERSIONS = (
+    "etag",
+    "ETag",
+    "generation",
+    "md5Hash",
+    "mtime",
+    "LastModified",
+    "created",
+    "Last-Modified",  # HTTP, as the next two
+    "Content-MD5",
+    "Digest",
+    "last_modified",
+    "modified",
+    "modify",  # FTP
+    "modificationTime",  # HDFS
+    "blob_id",  # Hugging Face
+    "sha",  # GitHub
+)
 
 
 def list_files(
@@ -167,8 +184,20 @@ def is_seal(name: str) -> bool:
     return name.rpartition("/")[2] in SEALS
 
 
+def has_version(fields: Mapping[str, Any]) -> bool:
+    """Return whether a listing shows changes of a file that keep its size.
+
+    >>> has_version({"size": 5, "ETag": "a1"}), has_version({"size": 5})
+    (True, False)
+    """
+    return any(fields.get(key) is not None for key in VERSIONS)
+
+
 def remote_version(fields: Mapping[str, Any]) -> str:
-    """Return what changes with a file on a store, from the fields of its listing."""
+    """Return what changes with a file on a store, from the fields of its listing.
+
+    Where `has_version` is false, that is its size alone.
+    """
     marks = [f"{key}={fields[key]}" for key in VERSIONS if fields.get(key) is not None]
     return " ".join([str(fields.get("size")), *marks])
 
