@@ -73,6 +73,35 @@ def test_a_directory_is_replaced_when_it_is_finished(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
+def test_the_old_directory_stays_until_the_new_one_would_outlast_a_power_cut(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "data"
+    directory.mkdir()
+    on_disk: set[int] = set()
+    missing = []
+    sync, rename = os.fsync, os.rename
+
+    def record_sync(handle: int) -> None:
+        on_disk.add(os.fstat(handle).st_ino)
+        sync(handle)
+
+    def check_before_rename(source: pathlib.Path, target: pathlib.Path) -> None:
+        missing.append([path for path in new if path.stat().st_ino not in on_disk])
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "rename", check_before_rename)
+    with files.replacing(directory) as unfinished:
+        (unfinished / "sub").mkdir()
+        (unfinished / "sub" / "file").write_text("new")
+        (unfinished / "manifest.json").write_text("{}")
+        new = [unfinished, *unfinished.rglob("*")]
+    # Before the old one is moved away; the new one then takes its place.
+    assert missing[0] == [] and len(missing) == 2
+    assert (directory / "sub" / "file").read_text() == "new"
+
+
 def test_an_error_leaves_the_directory_as_it_was(tmp_path):
     directory = tmp_path / "data"
     directory.mkdir()

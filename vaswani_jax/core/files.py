@@ -163,9 +163,9 @@ def lock(file: IO[Any], *, wait: bool) -> bool:
 def replacing(directory: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yield an empty directory to fill, which then replaces `directory`.
 
-    An exception leaves the old directory. A crash leaves the old or the new one;
-    `recover` puts back an old one that was moved away. A symbolic link stays; the
-    directory that it points to is replaced.
+    An exception leaves the old directory. A crash or a power cut leaves the old or the
+    new one; `recover` puts back an old one that was moved away. A symbolic link stays;
+    the directory that it points to is replaced.
 
     Raises:
         ValueError: The directory is a mount point, which cannot be moved.
@@ -181,6 +181,8 @@ def replacing(directory: pathlib.Path) -> Iterator[pathlib.Path]:
     unfinished.mkdir(parents=True)
     try:
         yield unfinished
+        # After a power cut, files that were not flushed may be empty.
+        sync(unfinished)
     except Exception:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
