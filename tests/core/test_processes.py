@@ -1,6 +1,7 @@
 """Work of a process alone, as the main one, and as another of several."""
 
 import re
+import types
 
 import jax
 import numpy as np
@@ -55,6 +56,33 @@ def test_what_names_no_process_is_refused(
 def test_the_last_of_two_processes_is_number_1() -> None:
     with pytest.raises(ValueError, match="must be below --num_processes=2, got 2"):
         connect("host:80", 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("counts", "listing"),
+    [
+        ([2, 4], "process 0: 2, process 1: 4"),
+        # A process without GPUs sees none of the others', and they none of it.
+        ([4, 4, 0], "process 0: 4, process 1: 4, process 2: 0"),
+        ([4, 4], None),
+    ],
+)
+def test_processes_with_different_numbers_of_devices_are_refused(
+    monkeypatch: pytest.MonkeyPatch, counts: list[int], listing: str | None
+) -> None:
+    devices = [
+        types.SimpleNamespace(process_index=index)
+        for index, count in enumerate(counts)
+        for _ in range(count)
+    ]
+    monkeypatch.setattr(jax.distributed, "initialize", lambda **arguments: None)
+    monkeypatch.setattr(jax, "process_count", lambda: len(counts))
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    if listing is None:
+        connect("host:80", len(counts), 0)
+        return
+    with pytest.raises(ValueError, match=re.escape(f"of devices ({listing}): each")):
+        connect("host:80", len(counts), 0)
 
 
 def test_a_process_alone_is_the_main_one() -> None:

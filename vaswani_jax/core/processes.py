@@ -1,5 +1,6 @@
 """Run one program in several processes: connect, synchronise, write in one of them."""
 
+import collections
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -35,7 +36,8 @@ def connect(
             ends the process.
 
     Raises:
-        ValueError: "auto" finds nothing, or an argument is missing or out of range.
+        ValueError: "auto" finds nothing, an argument is missing or out of range, or
+            the processes have different numbers of devices.
         ConnectionError: The processes do not reach one another.
     """
     arguments: dict[str, Any] = {}
@@ -73,6 +75,20 @@ def connect(
     except RuntimeError as error:
         reason = errors.first_line(error)
         raise ConnectionError(f"--coordinator={coordinator}: {reason}") from error
+    _check_device_counts()
+
+
+def _check_device_counts() -> None:
+    """Refuse processes with different numbers of devices: rows are divided equally."""
+    by_process = collections.Counter(device.process_index for device in jax.devices())
+    counts = [by_process[index] for index in range(jax.process_count())]
+    if len(set(counts)) > 1:
+        listing = ", ".join(f"process {i}: {count}" for i, count in enumerate(counts))
+        raise ValueError(
+            f"the processes have different numbers of devices ({listing}): each needs "
+            "as many as the others; choose the GPUs of each by JAX_LOCAL_DEVICE_IDS, "
+            "or leave processes out"
+        )
 
 
 def num_processes() -> int:
