@@ -4,8 +4,9 @@
 # CONFIG is configs/table3.py (the paper's sizes) or configs/table3_small.py. Each row
 # lies in RUNS/NAME_ROW; when this is run again, one that is scored is passed over, one
 # that was interrupted resumes, and one that stopped early (training.patience) is scored
-# again. All share the text that is prepared in RUNS/NAME_data. ROWS="A1 A2" trains these
-# alone. A row that fails is named in the end, when the others are done.
+# again. RUNS may be a URL, where all rows are scored again. All share the text that is
+# prepared in RUNS/NAME_data. ROWS="A1 A2" trains these alone. A row that fails is named
+# in the end, when the others are done.
 set -euo pipefail
 runs=${2:-$(dirname "$0")/../runs}
 [[ $runs == *://* ]] || runs=$(realpath -m "$runs")

@@ -87,6 +87,22 @@ def test_table3_trains_each_row_but_those_that_are_scored(root: pathlib.Path) ->
     ]
 
 
+def test_table3_passes_over_no_row_at_a_url(root: pathlib.Path) -> None:
+    result = run_script(
+        root / "launch/table3.sh",
+        "configs/table3.py",
+        "gs://bucket/runs",
+        ROWS="A1 A2",
+    )
+    assert result.returncode == 0, result.stderr
+    assert (root / ".venv/bin/asked").read_text().splitlines() == [
+        f"-m vaswani_jax.main --config=configs/table3.py:{row}"
+        f" --workdir=gs://bucket/runs/table3_{row}"
+        " --config.data.directory=gs://bucket/runs/table3_data"
+        for row in ("A1", "A2")
+    ]
+
+
 @pytest.mark.parametrize(
     ("status", "ends", "trained"),
     [(1, 1, "A1 A2 A3"), (137, 1, "A1 A2 A3"), (143, 143, "A1 A2")],
