@@ -59,7 +59,8 @@ def train() -> None:
         raise ValueError(f"--workdir and --shape {problem}: give one of them")
     if workdir is not None and VOCAB_SIZE.value is not None:
         raise ValueError("--vocab_size needs --shape, whose ids are random")
-    _use_devices(settings)
+    _use_devices()
+    step.check_settings(settings)
     if workdir is None:
         vocab_size = _expected_size(settings.data)
         batch_at = training_speed.same_batch(
@@ -97,10 +98,8 @@ def decode() -> None:
         rules.check_length(
             f"--{flag.name}={flag.value}", flag.value, model=settings.model
         )
-    rules.check_fused_length(
-        "--source_tokens", SOURCE_TOKENS.value, model=settings.model
-    )
-    _use_devices(settings)
+    # Not `step.check_settings`: a search never uses cuDNN's fused attention.
+    _use_devices()
     speeds = decoding_speed.measure(
         settings,
         vocab_size=_expected_size(settings.data),
@@ -148,10 +147,9 @@ def main() -> None:
     run_task()
 
 
-def _use_devices(settings: config.Config) -> None:
+def _use_devices() -> None:
     if DEVICES.value is not None:
         parallel.use_devices(DEVICES.value)
-    step.check_settings(settings)
 
 
 def _positive(flag: str, values: list[str]) -> list[int]:

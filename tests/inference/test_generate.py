@@ -282,6 +282,23 @@ def test_each_platforms_form_adds_the_biases_of_one_model() -> None:
         np.testing.assert_allclose(hypotheses.scores, expected.scores, rtol=1e-5)
 
 
+def test_no_search_uses_cudnns_fused_attention() -> None:
+    """The kernel computes no odd lengths, which a source may have."""
+    fused = settings.small_settings(
+        **{
+            "model.attention": "cudnn",
+            "model.dtype": "bfloat16",
+            "model.d_k": 8,
+            "model.d_v": 8,
+        }
+    )
+    run = generate.make_generator(fused, (fused.model,), vocab_size=V, n_best=1)
+    fused_params = settings.random_params(fused.model, vocab_size=V, seed=1)
+    with parallel.targeting("gpu"):
+        lowered = jax.jit(run).lower((fused_params,), rows(SENTENCES, width=7))
+    assert "cudnn" not in lowered.as_text()
+
+
 def test_products_alone_are_converted_before_a_search() -> None:
     model = settings.small_settings(**{"model.dtype": "bfloat16"}).model
     with parallel.targeting("gpu"):
