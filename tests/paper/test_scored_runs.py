@@ -120,6 +120,20 @@ def test_a_run_that_begins_again_has_no_flaw_of_its_past(tmp_path):
     assert continued.revisions == ("abc", "def")
 
 
+def test_a_score_of_an_earlier_run_is_none_of_the_run_that_begins_again(tmp_path):
+    first, second = (
+        {"id": f"{letter * 32}", "init_from": "", "changes": [], "step": 0}
+        for letter in "ab"
+    )
+    resumed = {**first, "id": "c" * 32, "step": 9}
+    for name, starts in (("again", [first, second]), ("resumed", [first, resumed])):
+        leave(tmp_path / name, ROWS["base"], starts=starts, run="a" * 8)
+    again, continued = read(tmp_path)
+    assert again.flaw == "scored an earlier run of this workdir"
+    assert continued.flaw == ""
+    assert scored_runs.complete(again) is None
+
+
 @pytest.mark.parametrize("other", ["paper_bleu[de]", "chrf[de]"])
 def test_a_mean_with_chrf_is_no_bleu(tmp_path, other):
     signature = f"mean|of:paper_bleu[fr],{other}"

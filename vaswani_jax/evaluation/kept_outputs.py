@@ -6,7 +6,7 @@ import logging
 import pathlib
 from collections.abc import Callable, Sequence
 
-from vaswani_jax.checkpoints import select
+from vaswani_jax.checkpoints import run_record, select
 from vaswani_jax.core import config
 from vaswani_jax.data import text_files
 from vaswani_jax.evaluation import bleu, scores
@@ -40,7 +40,8 @@ def read(
     """Return the outputs that `evaluate` kept, or None if they do not fit.
 
     They must be of these source lines and references, of the checkpoint that the name
-    means, searched with these settings, and as many as the record says.
+    means, searched with these settings, and as many as the record says. If there is no
+    such checkpoint, they must be of the workdir's last run, as far as that is recorded.
 
     Args:
         workdir: The run's directory.
@@ -76,6 +77,7 @@ def read(
         recorded_text = record.get("source"), record["references"]
         is_whole = record["lines"] == len(lines)
         current_steps = select.find_steps(workdir, checkpoint)
+        last_run = run_record.identify_run(workdir)["id"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         logger.warning(f"{path} cannot be used: {error!r}")
         return None
@@ -89,6 +91,8 @@ def read(
         reason = "their number of lines differs from the record"
     elif current_steps and not current_steps.may_equal(recorded_steps):
         reason = "they come from another model"
+    elif not current_steps and last_run and recorded_steps.run not in ("", last_run):
+        reason = "they come from an earlier run of this workdir"
     elif changed_settings:
         reason = f"their search settings differ: {', '.join(changed_settings)}"
     else:

@@ -133,6 +133,10 @@ class ScoredRun:
             return f"its perplexity is {self.perplexity}"
         if not self.starts:
             return "its start is not recorded"
+        # The record has the beginning of the id; an earlier version's has none.
+        first_start_id = str(self._last_starts[0].get("id", ""))
+        if not first_start_id.startswith(self.record.get("run", "")):
+            return "scored an earlier run of this workdir"
         step, steps = self.record["step"], self.settings["training.num_steps"]
         if step != steps:
             return f"scored at step {step:,} of {steps:,}"
