@@ -195,6 +195,22 @@ def test_damaged_ones_go_beside_the_directory_that_a_link_names(
     assert (target / "3").is_dir() and 3 not in store.steps(link)
 
 
+def test_a_copy_in_one_file_is_set_aside_under_the_name_of_its_checkpoint(
+    tmp_path: pathlib.Path,
+) -> None:
+    directory, target = tmp_path / "averaged", tmp_path / "averaged.old"
+    for path in (directory / "2", directory / "3", target / "3"):
+        path.mkdir(parents=True)
+    for folder, text in ((directory, "later"), (target, "earlier")):
+        (folder / "3.safetensors").write_text(text)
+    assert store.set_aside(directory, [2, 3], suffix="old") == target
+    names = sorted(path.name for path in target.iterdir())
+    assert names == ["2", "3", "3.1", "3.1.safetensors", "3.safetensors"]
+    texts = [(target / f"{name}.safetensors").read_text() for name in ("3", "3.1")]
+    assert texts == ["earlier", "later"]
+    assert list(directory.iterdir()) == []
+
+
 def test_what_cannot_be_sealed_does_not_stay(
     directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ import json
 import pathlib
 from typing import Any
 
-from vaswani_jax.checkpoints import store
+from vaswani_jax.checkpoints import average, store
 from vaswani_jax.core import config, data_config, files
 from vaswani_jax.core.types import Evaluator
 from vaswani_jax.data import prepared
@@ -59,6 +59,17 @@ def train(
     if store.has_average(directory, outcome.step):
         names.append(store.AVERAGE)
     return store.restore(directory, outcome.step, names=names)
+
+
+def save_average(settings: config.Config, workdir: pathlib.Path) -> None:
+    """Write the mean of all checkpoints, and its copy in one file."""
+    directory = workdir / "checkpoints"
+    average.save_average(
+        workdir,
+        average.average_params(directory, store.steps(directory)),
+        settings=settings,
+        vocabulary=prepared.open_prepared(workdir / "data").vocabulary,
+    )
 
 
 def read_metrics(workdir: pathlib.Path) -> dict[int, dict[str, float]]:

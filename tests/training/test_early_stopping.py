@@ -15,8 +15,8 @@ import pytest
 
 from tests import settings
 from tests.checkpoints import damages
-from tests.training.small_runs import OVERRIDES, read_metrics, train
-from vaswani_jax.checkpoints import store
+from tests.training.small_runs import OVERRIDES, read_metrics, save_average, train
+from vaswani_jax.checkpoints import select, store
 from vaswani_jax.core import config, files
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import validation
@@ -349,15 +349,31 @@ def test_the_best_of_a_run_whose_checkpoints_are_gone_is_set_aside(
     small = settings.small_settings(**OVERRIDES, **{"training.num_steps": 2})
     train(small, tmp_path)
     best_steps = store.steps(tmp_path / "best")
-    shutil.copytree(tmp_path / "checkpoints", tmp_path / "averaged")
+    save_average(small, tmp_path)
     shutil.rmtree(tmp_path / "checkpoints")
     train(small, tmp_path)
     assert store.steps(tmp_path / "best.old") == best_steps
     assert str(tmp_path / "best.old") in log_lines.text
     # Commands would take it for the mean of the new run.
-    assert store.steps(tmp_path / "averaged.old") and not store.steps(
-        tmp_path / "averaged"
-    )
+    assert list((tmp_path / "averaged").iterdir()) == []
+    names = {path.name for path in (tmp_path / "averaged.old").iterdir()}
+    assert names == {"2", "2.safetensors"}
+
+
+def test_an_average_that_a_kill_moved_away_is_set_aside_with_the_best(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = settings.small_settings(**OVERRIDES, **{"training.num_steps": 2})
+    train(small, tmp_path)
+    save_average(small, tmp_path)
+    shutil.rmtree(tmp_path / "checkpoints")
+    directory = tmp_path / "averaged"
+    directory.rename(files.sibling(directory, "old"))
+    assert select.find_steps(tmp_path, "averaged")
+    train(small, tmp_path)
+    assert select.find_steps(tmp_path, "averaged") is None
+    names = {path.name for path in (tmp_path / "averaged.old").iterdir()}
+    assert names == {"2", "2.safetensors"}
 
 
 def test_a_stopped_run_averages_what_an_undisturbed_one_does(

@@ -14,7 +14,7 @@ import pytest
 
 from tests import object_store, settings
 from tests.checkpoints import damages
-from tests.training.small_runs import OVERRIDES, train
+from tests.training.small_runs import OVERRIDES, save_average, train
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.core import config, files, processes, remote
 from vaswani_jax.data import prepared, vocabulary
@@ -210,6 +210,25 @@ def test_processes_that_see_other_checkpoints_are_refused(
     other_processes[:] = [[2, fingerprint]]
     valid = resume.newest_valid(tmp_path)
     assert valid is not None and valid.step == 2
+
+
+def test_the_average_of_an_earlier_run_does_not_come_back_from_a_store(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    workdir = remote.open_directory(f"file://{tmp_path}/store/run")
+    small = settings.small_settings(**OVERRIDES, **{"training.num_steps": 2})
+    train(small, workdir)
+    save_average(small, workdir.path)
+    workdir.push(folder="averaged")
+    stored = tmp_path / "store/run/averaged"
+    assert (stored / "2.safetensors").exists() and (stored / "2").is_dir()
+    shutil.rmtree(workdir.path / "checkpoints")
+    train(small, workdir)
+    assert not [path for path in stored.rglob("*") if path.is_file()]
+    workdir.pull()
+    assert list((workdir.path / "averaged").iterdir()) == []
+    assert store.steps(workdir.path / "averaged.old") == [2]
 
 
 def test_an_outage_costs_no_update_and_the_store_has_all_later(

@@ -26,7 +26,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from vaswani_jax.core import errors, files, parallel
+from vaswani_jax.core import errors, files, parallel, tensor_file
 
 RECORD = "record"
 # The exponential moving average of the parameters, in runs that have one.
@@ -192,7 +192,10 @@ def clear_unfinished(directory: pathlib.Path) -> None:
 def set_aside(
     directory: pathlib.Path, checkpoint_steps: Sequence[int], *, suffix: str
 ) -> pathlib.Path:
-    """Move checkpoints to DIRECTORY.SUFFIX, and return that path."""
+    """Move checkpoints to DIRECTORY.SUFFIX, and return that path.
+
+    The copy of a checkpoint in one file, STEP.safetensors, goes with it.
+    """
     directory = directory.resolve()  # A link may lead to another file system.
     target = directory.with_name(f"{directory.name}.{suffix}")
     target.mkdir(exist_ok=True)
@@ -200,6 +203,9 @@ def set_aside(
         numbered = (f"{step}.{n}" for n in itertools.count(1))
         names = itertools.chain([str(step)], numbered)
         name = next(name for name in names if not (target / name).exists())
+        copy = directory / f"{step}{tensor_file.SUFFIX}"
+        if copy.exists():  # It goes first: after a kill, the next start moves the rest.
+            copy.replace(target / f"{name}{tensor_file.SUFFIX}")
         (directory / str(step)).rename(target / name)
     return target
 

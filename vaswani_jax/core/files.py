@@ -198,7 +198,7 @@ def recover(directory: pathlib.Path, *, mark: str) -> None:
 
     Args:
         directory: Where it belongs.
-        mark: A file that only a complete directory has.
+        mark: A file that only a complete directory has; "." if any is complete.
     """
     directory, old = _target(directory), sibling(directory, "old")
     if not directory.exists() and (old / mark).exists():

@@ -10,7 +10,7 @@ from typing import Any
 
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint
-from vaswani_jax.core import config, languages, parallel, processes
+from vaswani_jax.core import config, files, languages, parallel, processes
 from vaswani_jax.core.training_config import TrainingConfig
 
 logger = logging.getLogger(__name__)
@@ -124,7 +124,11 @@ def restore_best(
 
 def set_aside(directory: pathlib.Path) -> None:
     """Move parameters of an earlier run to DIRECTORY.old, if there are any."""
-    if processes.is_main_process() and (steps := store.steps(directory)):
+    if not processes.is_main_process():
+        return
+    # A kill while they were replaced left them under another name.
+    files.recover(directory, mark=".")
+    if steps := store.steps(directory):
         target = store.set_aside(directory, steps, suffix="old")
         logger.info(f"note: moved the parameters of an earlier run to {target}")
 
