@@ -1,5 +1,7 @@
 """The loop: resuming is exact, what diverges stops, evaluation is best of all."""
 
+import errno
+import json
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -158,6 +160,35 @@ def test_finished_run_does_nothing_when_started_again(tmp_path: pathlib.Path) ->
     second = train(small, tmp_path)
     assert first.step == second.step
     jax.tree.map(np.testing.assert_array_equal, first.items, second.items)
+
+
+def test_a_record_of_starts_that_cannot_be_read_later_ends_no_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([3.0, 2.0])
+    read_text = pathlib.Path.read_text
+
+    def fail_for_starts(path: pathlib.Path, *args: Any, **options: Any) -> str:
+        if path.name == "starts.jsonl":
+            raise OSError(errno.ESTALE, "Stale file handle", str(path))
+        return read_text(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+
+        def evaluate(params: Any) -> dict[str, float]:
+            patch.setattr(pathlib.Path, "read_text", fail_for_starts)
+            return {"valid/loss": next(losses)}
+
+        # Each evaluation is better, so that both write their parameters.
+        last = train(settings.small_settings(**OVERRIDES), tmp_path, evaluator=evaluate)
+    assert last.step == 4
+    start = json.loads((tmp_path / "starts.jsonl").read_text())
+    records = [
+        store.read_record(tmp_path / folder, saved_step)
+        for folder in ("checkpoints", "best")
+        for saved_step in store.steps(tmp_path / folder)
+    ]
+    assert [record["run"]["id"] for record in records] == [start["id"][:8]] * 3
 
 
 def test_loss_falls_on_the_copy_task(tmp_path: pathlib.Path) -> None:

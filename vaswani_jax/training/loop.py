@@ -124,6 +124,8 @@ def train(
 
         processes.run_on_main(begin, ValueError, OSError)
         process_checks.check_workdir_is_shared(run)
+        # Once: a later checkpoint must not depend on whether this file can be read.
+        run = dataclasses.replace(run, identity=run_record.identify_run(workdir.path))
         _log_start(run, batches, resumed=resumed, init_from=init_from)
         for epoch in training_batches.epoch_shares(
             settings.data, pairs, batches, corpus_sizes=corpus_sizes

@@ -36,6 +36,7 @@ class Run:
         training_text: The fingerprint of the training text.
         valid_text: The fingerprint of the validation text.
         tokenizer: That of BLEU for the validation text.
+        identity: Its `run_record.identify_run`; empty before its start is recorded.
     """
 
     settings: config.Config
@@ -44,6 +45,7 @@ class Run:
     training_text: str
     valid_text: str
     tokenizer: str
+    identity: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def checkpoints(self) -> pathlib.Path:
@@ -177,7 +179,7 @@ def _restore_best(run: Run, *, step: int, record: dict[str, Any]) -> Best:
 def make_record(run: Run, progress: Progress) -> dict[str, Any]:
     """Return what a checkpoint records, under the keys that `resume` reads."""
     return {
-        "run": run_record.identify_run(run.workdir.path),
+        "run": run.identity,
         "vocabulary": run.vocabulary.fingerprint,
         "training_text": run.training_text,
         "config": config.to_dict(run.settings),
