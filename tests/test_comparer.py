@@ -275,6 +275,37 @@ def test_seeds_of_other_settings_are_no_system(
         comparer.compare_systems([tmp_path / "W", tmp_path / "W"])
 
 
+@pytest.mark.parametrize(
+    ("trained", "difference"),
+    [
+        ({"model.dropout_rate": 0.3}, r"config\.model\.dropout_rate is 0\.1, was 0\.3"),
+        ({"training.average_checkpoints": 1, "search.beam_size": 9}, ""),
+    ],
+    ids=["training", "mean and search"],
+)
+def test_seeds_are_compared_as_trained_whatever_a_later_start_has_recorded(
+    make_run: Any,
+    tmp_path: pathlib.Path,
+    data_directory: pathlib.Path,
+    trained: dict[str, Any],
+    difference: str,
+) -> None:
+    changes = {"model.dropout_rate": 0.1}
+    for number, recorded in ((1, trained), (2, {})):
+        seed = {"seed": number}
+        make_run(f"W/seed-{number}", OUTPUTS, settings_changes=changes | seed)
+        values = run_settings(data_directory, **changes | seed | recorded)
+        metadata = tmp_path / f"W/seed-{number}/averaged/4" / store.RECORD / "metadata"
+        record = {"run": {"id": "4567"}, "config": config.to_dict(values)}
+        metadata.write_text(json.dumps(record))
+    systems = [tmp_path / "W", make_run("b", OTHERS)]
+    if not difference:
+        assert comparer.compare_systems(systems).num_seeds == [2, 1]
+        return
+    with pytest.raises(ValueError, match=f"differ in more than the seed: {difference}"):
+        comparer.compare_systems(systems)
+
+
 def test_a_file_stands_in_for_a_run(make_run: Any, tmp_path: pathlib.Path) -> None:
     other = write(tmp_path / "other.out", OTHERS)
     result = comparer.compare_systems([make_run("a", OUTPUTS), other])

@@ -236,6 +236,55 @@ def test_runs_of_seeds_are_those_of_train_and_resume(
     assert any(line.startswith("test/sacrebleu ") for line in shown)
 
 
+@pytest.mark.parametrize("store_prefix", ["", "file://"])
+@pytest.mark.parametrize(
+    ("step", "num_worse"), [(4, 0), (2, 3)], ids=["last step", "patience"]
+)
+def test_finished_seeds_of_other_settings_are_refused_before_any_trains(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    store_prefix: str,
+    step: int,
+    num_worse: int,
+) -> None:
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    rates = {"training.patience": 3, "model.dropout_rate": 0.3}
+    trained, changed = (
+        settings.small_settings(**rates | {"model.dropout_rate": rate})
+        for rate in (0.3, 0.1)
+    )
+    checkpoint = tmp_path / f"several/seed-2/checkpoints/{step}"
+    (checkpoint / store.RECORD).mkdir(parents=True)
+    (checkpoint / store.SEAL).write_text("{}")
+    record = {"config": config.to_dict(trained), "best": {"num_worse": num_worse}}
+    (checkpoint / store.RECORD / "metadata").write_text(json.dumps(record))
+    workdir = f"{store_prefix}{tmp_path}/several"
+    with pytest.raises(ValueError, match="is finished, and was") as refused:
+        vaswani_jax.train_seeds(changed, workdir, num_seeds=2)
+    assert str(refused.value) == (
+        f"{workdir}/seed-2 is finished, and was trained with other settings: "
+        "config.model.dropout_rate is 0.1, was 0.3. Runs of one directory differ in "
+        "their seeds alone: restore the settings, or name another --workdir"
+    )
+    assert not (tmp_path / "several/seed-1").exists()
+
+
+def test_finished_seeds_are_averaged_and_scored_as_a_later_call_says(
+    text_settings: config.Config, tmp_path: pathlib.Path
+) -> None:
+    vaswani_jax.train_seeds(text_settings, tmp_path, num_seeds=1)
+    later = dataclasses.replace(
+        text_settings,
+        training=dataclasses.replace(text_settings.training, average_checkpoints=1),
+        search=dataclasses.replace(text_settings.search, beam_size=1),
+    )
+    result = vaswani_jax.train_seeds(later, tmp_path, num_seeds=1)
+    names = {path.name for path in (result.runs[1].workdir / "evaluations").iterdir()}
+    assert "test-averaged-beam1-alpha0.6.json" in names
+    mean = store.read_record(result.runs[1].averaged, 4)
+    assert mean["averaged"] == [4]
+
+
 def test_generated_text_is_that_of_the_seed(tmp_path: pathlib.Path) -> None:
     small = settings.small_settings(**ONE_SHAPE)
     result = vaswani_jax.train_seeds(small, tmp_path / "several", num_seeds=2)

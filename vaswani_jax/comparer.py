@@ -190,19 +190,35 @@ def _open_seeds(path: str, name: str) -> list[ComparedRun | System]:
         _open(f"{path_of_run}{ending}", f"{name}, {path_of_run.rpartition('/')[2]}")
         for path_of_run in api.find_seeds(folder)
     ]
-    settings = [run.settings for run in runs if isinstance(run, ComparedRun)]
+    settings = [
+        _settings_of_outputs(run) for run in runs if isinstance(run, ComparedRun)
+    ]
     for run, run_settings in zip(runs[1:], settings[1:], strict=True):
-        changes = run_record.find_changes(config.to_dict(settings[0]), run_settings)
         if different := [
-            str(change)
-            for change in changes
-            if not config.SETTINGS[change.key].incidental
+            str(run_record.Change(key, settings[0][key], value))
+            for key, value in run_settings.items()
+            if value != settings[0][key] and not config.SETTINGS[key].incidental
         ]:
             raise ValueError(
                 f"{runs[0].name} and {run.name} differ in more than the seed: "
                 f"{'; '.join(different)}; name each as a system"
             )
     return runs
+
+
+def _settings_of_outputs(run: ComparedRun) -> dict[str, Any]:
+    """Return the settings of a run's training and of its search, by dotted key.
+
+    The training's are those that its checkpoint records, if it exists: a start that
+    makes no update replaces those of config.json.
+    """
+    recorded = config.flatten_record(
+        select.recorded_config(run.workdir, run.checkpoint)
+    )
+    return {
+        key: recorded.get(key, value) if run_record.decides_updates(key) else value
+        for key, value in config.flatten(config.to_dict(run.settings)).items()
+    }
 
 
 def _join_seeds(name: str, runs: Sequence[System]) -> System:

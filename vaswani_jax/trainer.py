@@ -18,7 +18,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import bundle, run_record, select
+from vaswani_jax.checkpoints import bundle, run_record, select, store
 from vaswani_jax.core import (
     compilation_cache,
     extras,
@@ -197,9 +197,10 @@ def train_seeds(
         on_evaluation: Called with the seed and each `Evaluation`.
 
     Raises:
-        ValueError: The number of seeds is out of range, the workdir holds one run, or
-            seeds that need data of their own would share `data.directory`.
-            All errors of `train` are raised, too.
+        ValueError: The number of seeds is out of range, the workdir holds one run,
+            seeds that need data of their own would share `data.directory`, or a
+            finished run was trained with other settings. All errors of `train` are
+            raised, too.
     """
     _check_config(config)
     seeds.check_range(seed=config.seed, num_seeds=num_seeds)
@@ -214,8 +215,13 @@ def train_seeds(
                 "the seed, so seeds cannot share a directory; leave it out"
             )
         logger.info("each seed prepares its own data, which depends on the seed")
-    for seed in range(config.seed, config.seed + num_seeds):
-        run = f"{name.rstrip('/')}/{seeds.folder_name(seed)}"
+    runs = {
+        seed: f"{name.rstrip('/')}/{seeds.folder_name(seed)}"
+        for seed in range(config.seed, config.seed + num_seeds)
+    }
+    for run in runs.values():
+        _check_finished(config, run)
+    for seed, run in runs.items():
         logger.info(f"seed {seed}, {len(results) + 1} of {num_seeds}: {run}")
         results[seed] = _train(
             dataclasses.replace(config, seed=seed),
@@ -242,6 +248,36 @@ def check_seeds_directory(name: str) -> None:
     workdir = remote.open_workdir(name).pull(file_names=seeds.RECORDS)
     if (workdir / "config.json").exists() or select.has_checkpoints(workdir):
         raise ValueError(f"{name} holds one run; several seeds need another directory")
+
+
+def _check_finished(config: Config, run: str) -> None:
+    """Refuse settings with which a finished run has not been trained.
+
+    No update is left that would apply them.
+
+    Raises:
+        ValueError: A setting that decides the updates differs from the recorded one.
+        OSError: The run is on a store that cannot be read.
+    """
+    workdir = remote.open_workdir(run).pull()
+    steps = store.steps(workdir / "checkpoints")
+    if not steps:
+        return
+    record = store.read_record(workdir / "checkpoints", steps[-1])
+    training = config.training
+    num_worse = (record.get("best") or {}).get("num_worse", 0)
+    is_finished = steps[-1] >= training.num_steps or 0 < training.patience <= num_worse
+    changes = [
+        str(change)
+        for change in run_record.find_changes(record.get("config", {}), config)
+        if run_record.decides_updates(change.key)
+    ]
+    if is_finished and changes:
+        raise ValueError(
+            f"{run} is finished, and was trained with other settings: "
+            f"{'; '.join(changes)}. Runs of one directory differ in their seeds alone: "
+            "restore the settings, or name another --workdir"
+        )
 
 
 def _check_config(config: Config) -> None:

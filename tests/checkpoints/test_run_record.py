@@ -124,6 +124,28 @@ def test_a_model_of_other_functions_and_the_same_shapes_is_refused(
         run_record.check_fits(checkpoint, settings=changed, vocabulary=subwords)
 
 
+@pytest.mark.parametrize(
+    ("key", "is_decisive"),
+    [
+        ("optimizer.beta2", True),
+        ("training.ema_decay", True),
+        # Each start applies these, though it makes no update.
+        ("training.num_steps", False),
+        ("training.average_checkpoints", False),
+        ("search.length_penalty", False),
+        ("data.lowercase_scores", False),
+        ("data.test_source", False),
+        # They decide how a run computes, and which repetition of it this is.
+        ("training.keep_checkpoints", False),
+        ("seed", False),
+    ],
+)
+def test_a_finished_run_keeps_the_settings_of_its_updates(
+    key: str, is_decisive: bool
+) -> None:
+    assert run_record.decides_updates(key) == is_decisive
+
+
 def test_a_run_is_the_last_start_from_step_0(tmp_path: pathlib.Path) -> None:
     small = settings.small_settings()
     assert run_record.identify_run(tmp_path)["id"] == ""

@@ -79,6 +79,22 @@ def test_a_name_has_the_paths_of_those_of_its_checkpoints_that_exist(
     assert [int(path.name) for path in select.paths(workdir, name)] == steps
 
 
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [("newest", 3), ("average:2", 3), ("2", 2), ("averaged", 3), ("best", None)],
+)
+def test_the_configuration_of_a_name_is_that_of_its_newest_checkpoint(
+    tmp_path: pathlib.Path, name: str, step: int | None
+) -> None:
+    for saved_step in (2, 3):
+        recorded = {"training": {"num_steps": saved_step}}
+        trees.save(tmp_path / "checkpoints", {saved_step: 1.0}, config=recorded)
+    mean = average.average_params(tmp_path / "checkpoints", [2, 3])
+    average.save_average(tmp_path, mean)
+    expected = {"training": {"num_steps": step}} if step else {}
+    assert select.recorded_config(tmp_path, name) == expected
+
+
 @pytest.mark.parametrize("name", ["newest", "best", "8", "average:1"])
 def test_a_folder_without_a_checkpoint_is_refused(
     tmp_path: pathlib.Path, name: str

@@ -27,6 +27,8 @@ PACKAGES = (
 )
 # Names the `digest_of_fit` of a record.
 FIT = "fit"
+# Settings that a finished run applies without an update: when it ends, and its mean.
+WITHOUT_UPDATE = ("training.num_steps", "training.average_checkpoints")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,6 +228,22 @@ def find_changes(recorded: Mapping[str, Any], settings: config.Config) -> list[C
         for key, value in new.items()
         if key in old and old[key] != value
     ]
+
+
+def decides_updates(key: str) -> bool:
+    """Return whether a finished run keeps the value of a setting that trained it.
+
+    No setting of data counts: the text is compared, not the files that it lies in.
+
+    >>> decides_updates("model.dropout_rate"), decides_updates("search.beam_size")
+    (True, False)
+    """
+    setting = config.SETTINGS[key]
+    return (
+        setting.section in ("model", "optimizer", "training")
+        and not setting.incidental
+        and key not in WITHOUT_UPDATE
+    )
 
 
 def refuse_fixed(

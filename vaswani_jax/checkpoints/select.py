@@ -13,6 +13,7 @@ import dataclasses
 import logging
 import pathlib
 import re
+from typing import Any
 
 from vaswani_jax.checkpoints import average, bundle, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
@@ -126,6 +127,18 @@ def find_steps(workdir: pathlib.Path, name: str) -> Steps | None:
     record = store.read_record(checkpoints[-1].parent, steps[-1])
     run = record.get("run", {}).get("id", "")
     return Steps(steps[-1], steps if is_mean else record.get("averaged"), run)
+
+
+def recorded_config(workdir: pathlib.Path, name: str) -> dict[str, Any]:
+    """Return the configuration that the checkpoint `select` would return records.
+
+    Verifies nothing. Returns {} if there is no such checkpoint, or no record.
+    """
+    checkpoints = paths(workdir, name)
+    if not checkpoints:
+        return {}
+    record = store.read_record(checkpoints[-1].parent, int(checkpoints[-1].name))
+    return dict(record.get("config", {}))
 
 
 def paths(workdir: pathlib.Path, name: str) -> list[pathlib.Path]:
