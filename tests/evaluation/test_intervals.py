@@ -69,7 +69,27 @@ def test_too_large_texts_go_without(
     assert "ter" not in {score.name for score in scores}
     lines, words = caplog.messages
     assert lines == "note: over 19 lines, scores have no intervals"
-    assert words.startswith("note: no TER of 270 words")
+    assert words.startswith("note: no TER, as the references have over 100 words (140)")
+
+
+@pytest.mark.parametrize(("max_words", "has_ter"), [(139, False), (140, True)])
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        [line.rpartition(" ")[0] for line in OUTPUTS],
+        [f"{line} und" for line in OUTPUTS],
+    ],
+    ids=["short", "long"],
+)
+def test_whether_a_text_has_ter_does_not_depend_on_the_outputs(
+    monkeypatch: pytest.MonkeyPatch,
+    outputs: list[str],
+    max_words: int,
+    has_ter: bool,
+) -> None:
+    monkeypatch.setattr(intervals, "MAX_TER_WORDS", max_words)
+    scores = intervals.score_outputs(outputs, REFERENCES, data=data())
+    assert ("ter" in {score.name for score in scores}) == has_ter
 
 
 def test_the_last_line_has_the_intervals() -> None:
