@@ -77,8 +77,11 @@ def test_a_translation_loads_no_training_code_and_no_orbax(run: pathlib.Path) ->
 def test_an_ensemble_of_one_model_twice_is_that_model(
     run: pathlib.Path, translator: vaswani_jax.Translator
 ) -> None:
-    twice = vaswani_jax.load(run, ensemble=[f"{run}@averaged"])
-    assert twice.translate(LINES) == translator.translate(LINES)
+    names: list[str | pathlib.Path] = [f"{run}@averaged", run]
+    for second in names:
+        twice = vaswani_jax.load(run, ensemble=[second])
+        assert len(twice.members) == 2
+        assert twice.translate(LINES) == translator.translate(LINES)
 
 
 @pytest.fixture(scope="module")

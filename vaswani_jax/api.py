@@ -35,7 +35,7 @@ def load(
     run: str | os.PathLike[str],
     *,
     checkpoint: str | int = "averaged",
-    ensemble: Sequence[str] = (),
+    ensemble: Sequence[str | os.PathLike[str]] = (),
     settings: config.Config | None = None,
     overrides: Mapping[str, Any] | None = None,
     data: prepared.PreparedData | None = None,
@@ -177,9 +177,9 @@ def find_seeds(folder: str) -> list[str]:
     return [f"{folder.rstrip('/')}/{run.name}" for run in runs]
 
 
-def locate(name: str) -> tuple[pathlib.Path, str]:
+def locate(name: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
     """Return the place and the checkpoint of WORKDIR, WORKDIR@CHECKPOINT or a file."""
-    folder, checkpoint = select.split_name(name)
+    folder, checkpoint = select.split_name(os.fspath(name))
     checkpoint = checkpoint or "averaged"
     if tensor_file.is_tensor_file(folder):
         return remote.local_file(folder), checkpoint
