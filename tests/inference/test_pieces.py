@@ -130,3 +130,17 @@ def test_a_line_of_placeholders_alone_is_text() -> None:
         ["%1 %2"], None, vocabulary=vocabulary, settings=configured, first_line=1
     )
     assert piece.ids == ids
+
+
+def test_placeholders_that_only_the_vocabulary_names_are_text(
+    vocabulary: Vocabulary,
+) -> None:
+    extended = vocabulary.extend(["%1", "%2"])
+    small = settings.small_settings()
+    assert not small.data.user_symbols
+    [ids] = extended.encode(["%1 %2"])
+    assert extended.source.num_tags(ids) == len(ids)
+    [piece] = cut_lines(
+        ["%1 %2"], None, vocabulary=extended, settings=small, first_line=1
+    )
+    assert piece.ids == ids

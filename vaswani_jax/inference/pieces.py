@@ -94,7 +94,7 @@ def _cut(
     num_tags = vocabulary.source.num_tags(ids)
     if ids and num_tags == len(ids):
         text = languages.remove_tag(line, settings.data)
-        if any(symbol in text for symbol in settings.data.symbols):
+        if any(symbol in text for symbol in vocabulary.source.user_symbols):
             num_tags = 0  # The line has only placeholders: they are its text.
     tags = ids[:num_tags]
     longest = settings.search.max_source_tokens - num_tags - 1  # end mark
