@@ -236,6 +236,15 @@ def test_a_reverse_model_scores_no_tag_and_no_language_code() -> None:
     assert ranked[0] == ranked[1] == ranked[2]
 
 
+@pytest.mark.parametrize("has_model", [True, False])
+def test_a_line_without_its_tag_is_named_by_its_number(has_model: bool) -> None:
+    translator = Rated(**settings.TWO_TARGETS)
+    options: Any = {"forward": translator} if has_model else {"length_reward": 0.5}
+    first, _, second = n_best_lists()
+    with pytest.raises(ValueError, match="^line 2 must begin with a tag .*got 'd'$"):
+        translator.rerank(["<2de> a b c", "d"], [first, second], **options)
+
+
 @pytest.mark.parametrize("side", ["forward", "reverse"])
 def test_a_weight_without_its_model_is_refused(side: str) -> None:
     weight: Any = {f"{side}_weight": 0.5}

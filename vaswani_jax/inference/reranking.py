@@ -131,7 +131,7 @@ def rerank(
     order. A line that is too long for a model stays as it is; a warning counts these.
 
     Args:
-        lines: Source lines.
+        lines: Source lines, each with its tag if there are several target languages.
         hypotheses: Those of each line.
         reranking: What is added.
         settings: Those by which the hypotheses were found.
@@ -215,7 +215,6 @@ def _score_texts(
         return {}
     distinct = list(dict.fromkeys(pairs))
     sources = [source for source, _ in distinct]
-    languages.check_tags(sources, model.config.data, first_line=1)
     source_ids = model.vocabulary.encode(sources)
     target_ids = model.vocabulary.encode([pair[1] for pair in distinct], target=True)
     limits = model.config.search

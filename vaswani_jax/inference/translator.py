@@ -298,6 +298,7 @@ class Translator(loaded_models.LoadedModels):
         options.check(self)
         lines = arguments.check_lines(lines, "lines")
         arguments.check_equal_numbers(lines=lines, hypotheses=hypotheses)
+        languages.check_tags(lines, self.config.data, first_line=1)
         settings = self._override(search)
         return reranking.rerank(lines, hypotheses, reranking=options, settings=settings)
 
