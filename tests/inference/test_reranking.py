@@ -236,6 +236,34 @@ def test_a_reverse_model_scores_no_tag_and_no_language_code() -> None:
     assert ranked[0] == ranked[1] == ranked[2]
 
 
+def test_a_forward_model_scores_no_tag_and_no_code_that_it_lacks() -> None:
+    ranked = [
+        Rated(**FORTH, **settings.TAGGED).rerank(
+            [prefix + line if line else "" for line in LINES],
+            n_best_lists(),
+            forward=Rated(scale=0.1, **FORTH),
+        )
+        for prefix in ("", ">>deu<< ", "<x> ", ">>deu<< <x> ")
+    ]
+    assert ranked[0] == ranked[1] == ranked[2] == ranked[3]
+
+
+def test_a_forward_model_reads_the_tag_and_the_code_that_it_has() -> None:
+    forward = Rated(scale=0.1, **FORTH)
+    forward.vocabulary = settings.letters_vocabulary().extend([">>deu<<", "<x>"])
+    translator = Rated(**FORTH, **settings.TAGGED)
+    lengths = {"a": 2, "a b c d": 5, "a b": 3}
+    prefixes = {"": 0, ">>deu<< ": 1, "<x> ": 1, ">>deu<< <x> ": 2}
+    for prefix, num_tags in prefixes.items():
+        [ranked] = translator.rerank(
+            [f"{prefix}a b c"], n_best_lists()[:1], forward=forward
+        )
+        for each in ranked:
+            length = lengths[each.text]
+            addition = -0.1 * (num_tags + 4) * length / penalty(length)
+            assert each.rank_score == pytest.approx(each.score + addition, rel=1e-6)
+
+
 @pytest.mark.parametrize("has_model", [True, False])
 def test_a_line_without_its_tag_is_named_by_its_number(has_model: bool) -> None:
     translator = Rated(**settings.TWO_TARGETS)

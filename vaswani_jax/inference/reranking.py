@@ -12,8 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from vaswani_jax.core import languages, plurals, types
-from vaswani_jax.core.config import Config, SearchConfig
+from vaswani_jax.core.config import Config, DataConfig, SearchConfig
 from vaswani_jax.core.locales import language_code
+from vaswani_jax.data.subwords import Subwords
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import scoring
 from vaswani_jax.inference.loaded_models import LoadedModels
 from vaswani_jax.inference.results import Hypothesis
@@ -146,7 +148,16 @@ def rerank(
         if hypothesis.outputs  # A line without a subword has one without an output.
     ]
     search = settings.search
-    forward = _score_texts(reranking.forward, pairs, search=search)
+    inputs = {line: line for line in lines}
+    if reranking.forward:
+        subwords = reranking.forward.vocabulary.source
+        for line in lines:
+            inputs[line] = _keep_known_tags(line, settings.data, subwords=subwords)
+    forward = _score_texts(
+        reranking.forward,
+        [(inputs[line], text) for line, text in pairs],
+        search=search,
+    )
     # A tag or the code that names a target language is no part of the text.
     sources = {line: languages.remove_tag(line, settings.data) for line in lines}
     reverse = _score_texts(
@@ -161,7 +172,7 @@ def rerank(
             score = hypothesis.score
             score += reranking.length_reward * _num_subwords(hypothesis)
             if reranking.forward and hypothesis.outputs:
-                addition = forward[line, hypothesis.text]
+                addition = forward[inputs[line], hypothesis.text]
                 score += reranking.forward_weight * addition
             if reranking.reverse and hypothesis.outputs:
                 addition = reverse[hypothesis.text, sources[line]]
@@ -194,6 +205,30 @@ def _languages(source: str, target: str) -> str:
     """
     sides = (sorted(map(language_code, side.split(","))) for side in (source, target))
     return " to ".join(map(",".join, sides))
+
+
+def _keep_known_tags(line: str, data: DataConfig, *, subwords: Subwords) -> str:
+    """Return a source line without the code and the corpus tags that a model lacks.
+
+    The tag of one of several target languages stays.
+
+    Args:
+        line: A source line of another model.
+        data: The settings of that model.
+        subwords: Of the source of the model that is to read the line.
+    """
+
+    def is_known(tag: str) -> bool:
+        [ids] = subwords.encode([tag], replace_unknown=True)
+        return subwords.num_tags(ids) == len(ids)
+
+    text = languages.remove_language_tag(line, data)
+    language = line[: len(line) - len(text)]
+    if not language:
+        code, text = languages.split_code(line)
+        language = code if is_known(code.strip()) else ""
+    tags, text = languages.split_corpus_tags(text, data)
+    return language + " ".join([*filter(is_known, tags.split()), text])
 
 
 def _num_subwords(hypothesis: Hypothesis) -> int:
