@@ -404,27 +404,49 @@ def test_input_that_cannot_be_read_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_input_that_becomes_shorter_is_refused(
-    tmp_path: pathlib.Path, model: Echo, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("lines", "change", "num_shards"),
+    [
+        (LINES[:3], "it had 6 lines, and has 3", 1),
+        ([*LINES, "b"], "it had 6 lines, and has 7", 3),
+        ([*LINES[:3], "b", *LINES[4:]], "one of its lines 3 to 4 differs", 1),
+    ],
+)
+def test_an_input_that_changes_is_refused_until_it_is_restored(
+    tmp_path: pathlib.Path,
+    model: Echo,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: list[str],
+    change: str,
+    num_shards: int,
 ) -> None:
-    path = write_input(tmp_path)
+    path, corpora = write_input(tmp_path), tmp_path / "out/corpora.toml"
     read = columns.Side.read
 
-    def cut_and_read(side: columns.Side) -> Any:
-        write_input(tmp_path, LINES[:3])
+    def change_and_read(side: columns.Side) -> Any:
+        write_input(tmp_path, lines)
         return read(side)
 
-    monkeypatch.setattr(columns.Side, "read", cut_and_read)
-    with pytest.raises(
-        ValueError, match=r"changed during the run: it had 6 lines, and has 3;"
-    ):
+    def run() -> None:
         back_translation.back_translate(
             make_translator(), path, tmp_path / "out", shard_lines=2
         )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(columns.Side, "read", change_and_read)
+        message = f"^the input changed during the run: {change}; restore it, and run "
+        with pytest.raises(ValueError, match=message):
+            run()
     assert sorted(contents(tmp_path / "out")) == [
-        "shard-00000.source",
-        "shard-00000.target",
+        f"shard-{number:05}.{side}"
+        for number in range(num_shards)
+        for side in ("source", "target")
     ]
+    assert not corpora.exists()
+    write_input(tmp_path)
+    run()
+    assert corpora.exists()
+    assert sides(tmp_path / "out")[1] == LINES
 
 
 def test_each_device_searches_what_one_device_would(

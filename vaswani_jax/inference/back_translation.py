@@ -152,8 +152,8 @@ def back_translate(
 
     Raises:
         ValueError: An option or a setting is out of range; the input is empty, not
-            UTF-8, or has a line without its tag; the output has other settings; or the
-            model parses.
+            UTF-8, changes during the run, or has a line without its tag; the output has
+            other settings; or the model parses.
         OSError: A file cannot be read or written.
     """
     settings = BackTranslationOptions(**options)
@@ -176,7 +176,7 @@ def run(
         )
     settings = _settings(translator.config, options, search=search or {})
     ensemble.check_positions(settings, translator.members)
-    text = _Text.read(os.fspath(input), settings.data)
+    text = _Text.read(os.fspath(input), settings.data, shard_lines=options.shard_lines)
     record = _record(translator, settings, options, text=text)
     directory = pathlib.Path(output)
     with contextlib.ExitStack() as stack:
@@ -226,14 +226,16 @@ class _Text:
         side: Its files.
         num_lines: Its lines.
         sha256: The digest of its lines, each with a line feed.
+        shard_digests: The digest of each shard's lines.
     """
 
     side: columns.Side
     num_lines: int
     sha256: str
+    shard_digests: tuple[str, ...]
 
     @classmethod
-    def read(cls, name: str, data: config.DataConfig) -> "_Text":
+    def read(cls, name: str, data: config.DataConfig, *, shard_lines: int) -> "_Text":
         """Check and hash all lines, before any is translated."""
         if columns.split_name(name)[0] == "-":
             raise ValueError(
@@ -242,12 +244,23 @@ class _Text:
             )
         side = columns.find(name, pathlib.Path())
         digest, num_lines = hashlib.sha256(), 0
-        for line in _checked_lines(side, data):
-            digest.update(f"{line}\n".encode())
-            num_lines += 1
+        shard_digests = []
+        lines = _checked_lines(side, data)
+        while block := list(itertools.islice(lines, shard_lines)):
+            digest.update(_encode(block))
+            shard_digests.append(_digest(block))
+            num_lines += len(block)
         if not num_lines:
             raise ValueError(f"--input={name} has no line")
-        return cls(side, num_lines, digest.hexdigest())
+        return cls(side, num_lines, digest.hexdigest(), tuple(shard_digests))
+
+
+def _encode(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256(_encode(lines)).hexdigest()
 
 
 def _checked_lines(side: columns.Side, data: config.DataConfig) -> Iterator[str]:
@@ -325,15 +338,14 @@ def _translate(
     bar = tqdm.tqdm(total=text.num_lines, unit=" lines", disable=None)
     for shard in range(num_shards):
         start_time = time.monotonic()
-        num_lines = min(
-            options.shard_lines, text.num_lines - shard * options.shard_lines
-        )
+        start = shard * options.shard_lines
+        num_lines = min(options.shard_lines, text.num_lines - start)
         block = list(itertools.islice(lines, num_lines))
         if len(block) < num_lines:
-            raise ValueError(
-                f"the input changed during the run: it had {text.num_lines:,} lines, "
-                f"and has {shard * options.shard_lines + len(block):,}; restore it, "
-                "and run the same command again"
+            raise _other_length(text, num_lines=start + len(block))
+        if _digest(block) != text.shard_digests[shard]:
+            raise _changed_input(
+                f"one of its lines {start + 1:,} to {start + num_lines:,} differs"
             )
         warnings.count(block)
         is_written = corpus is not None and corpus.is_written(shard)
@@ -359,8 +371,22 @@ def _translate(
                 f"{rate:,.0f} lines/s"
             )
         bar.update(len(block))
+    if num_more := sum(1 for _ in lines):
+        raise _other_length(text, num_lines=text.num_lines + num_more)
     bar.close()
     warnings.log()
+
+
+def _other_length(text: _Text, *, num_lines: int) -> ValueError:
+    return _changed_input(f"it had {text.num_lines:,} lines, and has {num_lines:,}")
+
+
+def _changed_input(change: str) -> ValueError:
+    """Return the error of an input that is not what `_Text.read` has hashed."""
+    return ValueError(
+        f"the input changed during the run: {change}; restore it, and run the same "
+        "command again"
+    )
 
 
 def _add_noise(
