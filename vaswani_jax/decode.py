@@ -9,6 +9,7 @@ import logging
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from absl import flags
 
@@ -17,6 +18,7 @@ from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, config, plurals, processes
+from vaswani_jax.data import text_files
 from vaswani_jax.inference import (
     decode_job,
     file_checks,
@@ -25,6 +27,7 @@ from vaswani_jax.inference import (
     line_io,
     minimum_bayes_risk,
     plain_text,
+    process_checks,
     reranking,
 )
 from vaswani_jax.inference.translator import Translator
@@ -143,8 +146,9 @@ def main() -> None:
         "--prefix": PREFIX.value,
         "--constraints": CONSTRAINTS.value,
     }
+    inputs = [INPUT.value, GLOSSARY.value, *aligned_files.values()]
     line_io.check_outputs(
-        [INPUT.value, GLOSSARY.value, *aligned_files.values()],
+        inputs,
         {
             "--output": OUTPUT.value,
             "--alignments": ALIGNMENTS.value,
@@ -167,6 +171,13 @@ def main() -> None:
         ensemble=ENSEMBLE.value,
         settings=settings,
     )
+    forward = _load_models(RERANK_WITH.value)
+    reverse = _load_models(RERANK_REVERSE.value)
+    process_checks.check_processes_agree(
+        [model for model in (translator, forward, reverse) if model is not None],
+        texts=_texts(inputs),
+        flags=_shared_flags(),
+    )
     lines = line_io.read_blocks(INPUT.value)
     if TOKENIZE.value:
         lines = map(translator.tokenize, lines)
@@ -181,7 +192,7 @@ def main() -> None:
     job = decode_job.TranslationJob(
         translator,
         options,
-        reranking=_reranking() if options.is_reranked else None,
+        reranking=_reranking(forward, reverse) if options.is_reranked else None,
     )
     if PREFIX.value:
         file_checks.check_prefixes(PREFIX.value, translator)
@@ -206,6 +217,33 @@ def _blocks(lines: Iterable[list[str]]) -> Iterator[decode_job.Block]:
         yield decode_job.Block(block, **dict(zip(names, aligned_lines, strict=True)))
 
 
+def _texts(names: Iterable[str | None]) -> Iterator[Iterator[str]]:
+    """Yield the lines of each file; a pipe, which cannot be read twice, has none."""
+    for name in names:
+        if name and pathlib.Path(name).is_file():
+            yield text_files.read_lines(pathlib.Path(name))
+
+
+def _shared_flags() -> dict[str, Any]:
+    """Return the flags that all processes must have; of a name only whether it is set.
+
+    The same file may have another name on each host.
+    """
+    values: Sequence[flags.FlagHolder[Any]] = (
+        *(FORMAT, TOKENIZE, NUM_HYPOTHESES, TOKEN_SCORES, PLACEHOLDERS),
+        *(ALIGNING_LAYER, MBR, NUM_CANDIDATES, SCORE),
+        *(RERANK_WEIGHT, REVERSE_WEIGHT, LENGTH_REWARD),
+    )
+    names: Sequence[flags.FlagHolder[Any]] = (
+        *(PREFIX, CONSTRAINTS, GLOSSARY, ALIGNMENTS, ATTENTION),
+        *(RERANK_WITH, RERANK_REVERSE),
+    )
+    return {
+        **{flag.name: flag.value for flag in values},
+        **{flag.name: bool(flag.value) for flag in names},
+    }
+
+
 def _output(name: str) -> str:
     """Return the file to write: nowhere, except in process 0."""
     return name if processes.is_main_process() or not name else os.devnull
@@ -215,12 +253,14 @@ def _is_reranked() -> bool:
     return bool(RERANK_WITH.value or RERANK_REVERSE.value or LENGTH_REWARD.value)
 
 
-def _reranking() -> reranking.Reranking:
+def _reranking(
+    forward: Translator | None, reverse: Translator | None
+) -> reranking.Reranking:
     """Return what the flags add to the scores, with the models that they name."""
     return reranking.Reranking(
-        forward=_load_models(RERANK_WITH.value),
+        forward=forward,
         forward_weight=RERANK_WEIGHT.value,
-        reverse=_load_models(RERANK_REVERSE.value),
+        reverse=reverse,
         reverse_weight=REVERSE_WEIGHT.value,
         length_reward=LENGTH_REWARD.value,
     )

@@ -5,6 +5,8 @@ vaswani evaluate runs/demo --split=valid,test --split=news.en,news.de
 python -m vaswani_jax.evaluate --workdir=runs/demo --split=test
 """
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from absl import flags
 
 from vaswani_jax import api
@@ -14,6 +16,7 @@ from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import compilation_cache, processes, tensor_file
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scored_texts, scores
+from vaswani_jax.inference import process_checks
 
 WORKDIR = run_flags.define_workdir()
 CHECKPOINT = run_flags.define_checkpoint()
@@ -73,6 +76,11 @@ def main() -> None:
     translator = api.load(
         path, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )
+    process_checks.check_processes_agree(
+        [translator],
+        texts=_sides(sets, texts, data=data),
+        flags={"split": [test_set.name for test_set in sets]},
+    )
     if workdir:
         for split, text in texts.items():
             scores.check_same_text(
@@ -93,6 +101,17 @@ def main() -> None:
         )
         if processes.is_main_process():
             print(evaluation.format(samples=SAMPLES.value), flush=True)
+
+
+def _sides(
+    sets: Sequence[scored_texts.ScoredText],
+    texts: Mapping[str, tuple[list[str], list[str]]],
+    *,
+    data: prepared.PreparedData,
+) -> Iterator[list[str]]:
+    """Yield the source lines and the references of each text, those of a run, too."""
+    for test_set in sets:
+        yield from texts.get(test_set.name) or data.text(test_set.name)
 
 
 PROGRAM = program.Program(

@@ -191,6 +191,25 @@ def test_a_recorded_section_alone_gets_none_of_another():
     assert {key.partition(".")[0] for key in flat} == {"search"}
 
 
+def test_processes_share_all_settings_but_names_of_files():
+    [corpus] = settings.TAGGED["data.corpora"]
+
+    def shared(**changes):
+        values = {**settings.TAGGED, **changes}
+        return config.shared_values(settings.small_settings(**values))
+
+    elsewhere = [corpus | {"source": "/mnt/a.en", "target": "/mnt/a.de"}]
+    same = shared(**{"data.corpora": elsewhere, "data.text_directory": "/mnt"})
+    assert same == shared()
+    for changes in (
+        {"data.corpora": [corpus | {"weight": 2.0}]},
+        {"search.beam_size": 2},
+        {"model.d_ff": 14},
+        {"seed": 987},
+    ):
+        assert shared(**changes) != shared()
+
+
 def test_settings_have_exactly_these_ranges():
     ranges = collections.defaultdict(set)
     for key, setting in config.SETTINGS.items():

@@ -125,3 +125,28 @@ def test_another_process_does_nothing_and_fails_with_the_main_one(
     assert calls == []
     # What this process would say does not matter.
     assert processes.broadcast_from_main(not has_failed) == has_failed
+
+
+def test_processes_that_differ_from_the_main_one_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts = {"input": "a b", "models": "7", "settings": "x"}
+    digests: list[np.ndarray] = []
+
+    def gathered(local: np.ndarray) -> np.ndarray:
+        # Process 0 has sent the first, and process 2 sends the same.
+        digests.append(local)
+        return np.stack([digests[0], local, digests[0]])
+
+    monkeypatch.setattr(processes, "num_processes", lambda: 3)
+    monkeypatch.setattr(processes, "gather_from_all", gathered)
+    processes.refuse_differences(parts)
+    processes.refuse_differences(dict(parts))
+    message = r"^processes \[1\] differ from process 0 in input, settings: all need "
+    with pytest.raises(ValueError, match=message):
+        processes.refuse_differences(parts | {"input": "a c", "settings": "y"})
+
+
+def test_a_process_alone_differs_from_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "gather_from_all", pytest.fail)
+    processes.refuse_differences({"input": "a b"})

@@ -239,6 +239,43 @@ def test_processes_that_write_nothing_return_the_counts_of_the_main_one(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"lines": ["c b a", *LINES[1:]]}, "input"),
+        ({"seed": 1}, "models, settings"),
+        ({"method": "noised_beam"}, "settings"),
+    ],
+)
+def test_processes_that_differ_are_refused_before_they_write(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    names: str,
+) -> None:
+    digests: list[np.ndarray] = []
+
+    def gathered(local: np.ndarray) -> np.ndarray:
+        digests.append(local)
+        if len(digests) == 1:  # Process 0 has sent its own, and waits for the other.
+            raise KeyboardInterrupt
+        return np.stack(digests)
+
+    monkeypatch.setattr(processes, "num_processes", lambda: 2)
+    monkeypatch.setattr(processes, "gather_from_all", gathered)
+    path = write_input(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        back_translation.back_translate(make_translator(), path, tmp_path / "out")
+    overrides = {"seed": options.pop("seed")} if "seed" in options else {}
+    write_input(tmp_path, options.pop("lines", LINES))
+    message = rf"^processes \[1\] differ from process 0 in {names}: "
+    with pytest.raises(ValueError, match=message):
+        back_translation.back_translate(
+            make_translator(**overrides), path, tmp_path / "out", **options
+        )
+    assert not (tmp_path / "out").exists()
+
+
 def test_samples_and_noise_depend_on_the_line_of_the_whole_text(
     tmp_path: pathlib.Path, model: Echo
 ) -> None:

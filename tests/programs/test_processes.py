@@ -49,6 +49,7 @@ def start(
     devices: int,
     mirrors: pathlib.Path | None = None,
     workdirs: Sequence[pathlib.Path] = (),
+    inputs: Sequence[pathlib.Path] = (),
 ) -> list[subprocess.Popen[bytes]]:
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -62,6 +63,7 @@ def start(
             *runs.command(program, workdirs[number] if workdirs else workdir),
             *FLAGS,
             *flags,
+            *([f"--input={inputs[number]}"] if inputs else []),
             f"--coordinator=localhost:{port}",
             f"--num_processes={processes}",
             f"--process_id={number}",
@@ -180,6 +182,22 @@ def test_lines_come_back_in_order_from_several_processes(
     ]
     assert len(files["words"].read_text().splitlines()) == 51
     assert len(np.load(files["arrays.npz"]).files) == 5 * 50
+
+
+def test_processes_that_read_other_lines_are_refused(
+    tmp_path: pathlib.Path, alone: pathlib.Path
+) -> None:
+    """As if a file lay on the disks of two hosts, and was changed on one of them."""
+    inputs, output = [tmp_path / name for name in ("one", "two")], tmp_path / "output"
+    for path, text in zip(inputs, ("a b c\nd\n", "c b a\nd\n"), strict=True):
+        path.write_text(text)
+    flag = f"--output={output}"
+    workers = start("decode", alone, flag, processes=2, devices=2, inputs=inputs)
+    messages = [process.communicate(timeout=300)[1].decode() for process in workers]
+    assert [process.returncode for process in workers] == [1, 1], messages
+    for message in messages:
+        assert "processes [1] differ from process 0 in input: all need" in message
+    assert not output.exists()
 
 
 @pytest.mark.slow

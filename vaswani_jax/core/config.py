@@ -236,6 +236,12 @@ class Config:
 
 
 SETTINGS = declared(Config)
+# Names of files, which may differ between hosts, and what process 0 alone uses.
+LOCAL_SETTINGS = {
+    *("data.corpora", "data.train_trees", "data.valid_trees", "data.test_trees"),
+    *("data.silver_trees", "training.loggers"),
+    *(key for key, setting in SETTINGS.items() if setting.is_path),
+}
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,3 +278,19 @@ def flatten_record(values: Mapping[str, Any]) -> dict[str, Any]:
 def to_dict(config: Config) -> dict[str, Any]:
     """Return the nested dictionary that runs record and `parsing.parse` accepts."""
     return dataclasses.asdict(config)
+
+
+def shared_values(config: Config) -> dict[str, Any]:
+    """Return by dotted keys the values that all processes must have alike.
+
+    Names of files may differ, as a text may lie elsewhere on each host.
+    """
+    values = flatten(to_dict(config))
+    corpora = [
+        dataclasses.replace(corpus, source="", target="")
+        for corpus in config.data.training_corpora
+    ]
+    return {
+        **{key: value for key, value in values.items() if key not in LOCAL_SETTINGS},
+        "data.corpora": corpora,
+    }

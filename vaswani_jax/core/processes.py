@@ -1,8 +1,9 @@
 """Run one program in several processes: connect, synchronise, write in one of them."""
 
 import collections
+import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -159,3 +160,33 @@ def gather_from_all(tree: Tree) -> Tree:
     """Return the NumPy arrays of all processes as `[processes, ...]` leaves."""
     gathered: Tree = multihost_utils.process_allgather(tree)
     return gathered
+
+
+def refuse_differences(parts: Mapping[str, str]) -> None:
+    """Refuse processes whose work is not that of process 0.
+
+    Args:
+        parts: By the names that the error has for them, texts that all processes must
+            have alike. All processes pass the same names in the same order.
+
+    Raises:
+        ValueError: Names the processes, and the parts that differ; raised in every
+            process.
+    """
+    if num_processes() == 1:
+        return
+    digests = gather_from_all(np.array(list(map(_digest, parts.values())), np.int32))
+    differs = digests != digests[0]
+    if not differs.any():
+        return
+    names = np.array(list(parts))[differs.any(axis=0)]
+    numbers = np.flatnonzero(differs.any(axis=1)).tolist()
+    raise ValueError(
+        f"processes {numbers} differ from process 0 in {', '.join(names)}: all need "
+        "the same; start each host with the same flags, files and packages"
+    )
+
+
+def _digest(text: str) -> int:
+    """Return the first 28 bits of a text's SHA-256, which fit into an int32."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import tqdm
 
-from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config, languages, parsing, plurals, processes
 from vaswani_jax.data import columns, synthetic_corpus
 from vaswani_jax.data.synthetic_corpus import SyntheticCorpus
@@ -153,7 +152,8 @@ def back_translate(
     Raises:
         ValueError: An option or a setting is out of range; the input is empty, not
             UTF-8, changes during the run, or has a line without its tag; the output has
-            other settings; or the model parses.
+            other settings; processes have other models, settings or input; or the
+            model parses.
         OSError: A file cannot be read or written.
     """
     settings = BackTranslationOptions(**options)
@@ -178,6 +178,7 @@ def run(
     ensemble.check_positions(settings, translator.members)
     text = _Text.read(os.fspath(input), settings.data, shard_lines=options.shard_lines)
     record = _record(translator, settings, options, text=text)
+    _check_processes_agree(record, settings)
     directory = pathlib.Path(output)
     with contextlib.ExitStack() as stack:
         corpus = processes.run_on_main(
@@ -295,14 +296,7 @@ def _record(
         "target_locale": settings.data.target_locale,
         "text_form": settings.data.text_form,
         "vocabulary": translator.vocabulary.fingerprint,
-        "models": [
-            {
-                "step": member.checkpoint.step,
-                "parameters": store.digest(member.params),
-                "settings": dataclasses.asdict(member.model),
-            }
-            for member in translator.members
-        ],
+        "models": [member.describe() for member in translator.members],
         "seed": settings.seed,
         "method": options.method,
         "input_side": options.input_side,
@@ -315,6 +309,26 @@ def _record(
         noise = dataclasses.asdict(options.noise)
         record |= {f"noise.{key}": value for key, value in noise.items()}
     return record
+
+
+def _check_processes_agree(record: Mapping[str, Any], settings: config.Config) -> None:
+    """Refuse processes that would write a part of another text than process 0.
+
+    Raises:
+        ValueError: Names what differs; raised in every process.
+    """
+    names = {"input.sha256": "input", "vocabulary": "vocabulary", "models": "models"}
+    others = [
+        (key, value)
+        for key, value in record.items()
+        if key not in {"input.lines", *names}
+    ]
+    processes.refuse_differences(
+        {
+            **{name: repr(record[key]) for key, name in names.items()},
+            "settings": repr((others, config.shared_values(settings))),
+        }
+    )
 
 
 def _translate(

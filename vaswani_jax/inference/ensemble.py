@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import run_record, select
+from vaswani_jax.checkpoints import run_record, select, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, parsing, rules
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -33,6 +33,14 @@ class Member:
     def params(self) -> Any:
         """The tree of parameters, as NumPy arrays."""
         return self.checkpoint.items["params"]
+
+    def describe(self) -> dict[str, Any]:
+        """Return its step, the digest of its parameters, and its architecture."""
+        return {
+            "step": self.checkpoint.step,
+            "parameters": store.digest(self.params),
+            "settings": dataclasses.asdict(self.model),
+        }
 
 
 def check_positions(settings: config.Config, members: Sequence[Member]) -> None:

@@ -15,7 +15,6 @@ from vaswani_jax.core import languages, plurals, types
 from vaswani_jax.core.config import Config, DataConfig, SearchConfig
 from vaswani_jax.core.locales import language_code
 from vaswani_jax.data.subwords import Subwords
-from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import scoring
 from vaswani_jax.inference.loaded_models import LoadedModels
 from vaswani_jax.inference.results import Hypothesis
