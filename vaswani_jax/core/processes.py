@@ -175,7 +175,7 @@ def refuse_differences(parts: Mapping[str, str]) -> None:
     """
     if num_processes() == 1:
         return
-    digests = gather_from_all(np.array(list(map(_digest, parts.values())), np.int32))
+    digests = gather_from_all(np.array(list(map(digest, parts.values())), np.int32))
     differs = digests != digests[0]
     if not differs.any():
         return
@@ -187,6 +187,6 @@ def refuse_differences(parts: Mapping[str, str]) -> None:
     )
 
 
-def _digest(text: str) -> int:
+def digest(text: str) -> int:
     """Return the first 28 bits of a text's SHA-256, which fit into an int32."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)

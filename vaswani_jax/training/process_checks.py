@@ -1,8 +1,6 @@
 """Refuse processes that would not train the same run in the same workdir."""
 
 import contextlib
-import dataclasses
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -10,13 +8,6 @@ import numpy as np
 from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.core import config, processes
 from vaswani_jax.training.resume import Run
-
-# Names of files, which may differ between hosts, and what process 0 alone uses.
-LOCAL_SETTINGS = {
-    *("data.corpora", "data.train_trees", "data.valid_trees", "data.test_trees"),
-    *("data.silver_trees", "training.loggers"),
-    *(key for key, setting in config.SETTINGS.items() if setting.is_path),
-}
 
 
 def check_processes_agree(run: Run, initial_params: Any = None) -> None:
@@ -34,15 +25,9 @@ def check_processes_agree(run: Run, initial_params: Any = None) -> None:
     """
     if processes.num_processes() == 1:
         return
-    values = config.flatten(config.to_dict(run.settings))
-    shared = {key: values[key] for key in values.keys() - LOCAL_SETTINGS}
     best_is_by_bleu = run.settings.training.best_metric == "bleu"
-    corpora = [
-        dataclasses.replace(corpus, source="", target="")
-        for corpus in run.settings.data.training_corpora
-    ]
     parts = {
-        "settings": repr((sorted(shared.items()), corpora)),
+        "settings": repr(config.shared_values(run.settings)),
         "vocabulary": run.vocabulary.fingerprint,
         "training text": run.training_text,
         "validation text": run.valid_text,
@@ -52,18 +37,7 @@ def check_processes_agree(run: Run, initial_params: Any = None) -> None:
         if initial_params is None
         else store.digest(initial_params),
     }
-    digests = processes.gather_from_all(
-        np.array([_digest(part) for part in parts.values()], np.int32)
-    )
-    differs = digests != digests[0]
-    if differs.any():
-        names = np.array(list(parts))[differs.any(axis=0)]
-        numbers = np.flatnonzero(differs.any(axis=1)).tolist()
-        raise ValueError(
-            f"processes {numbers} differ from process 0 in {', '.join(names)}: one run "
-            "needs the same in all; start each host with the same flags, files and "
-            "packages"
-        )
+    processes.refuse_differences(parts)
 
 
 def check_workdir_is_shared(run: Run) -> None:
@@ -83,7 +57,7 @@ def check_workdir_is_shared(run: Run) -> None:
                 # NFS may remember that there was no such directory; this asks it anew.
                 run.workdir.path.mkdir(parents=True, exist_ok=True)
             run.workdir.pull(is_follower=True)
-        digest = _digest(run_record.newest_start(run.workdir.path))
+        digest = processes.digest(run_record.newest_start(run.workdir.path))
     except (OSError, ValueError) as error:
         read_error = error  # The others must not wait for this process.
     digests = processes.gather_from_all(np.array(digest, np.int32))
@@ -96,8 +70,3 @@ def check_workdir_is_shared(run: Run) -> None:
             "process 0: all must see the same files, on a shared file system or in an "
             "object store"
         )
-
-
-def _digest(text: str) -> int:
-    """Return the first 28 bits of a text's SHA-256, which fit into an int32."""
-    return int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)
