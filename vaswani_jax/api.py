@@ -113,7 +113,7 @@ def _open_data(settings: config.Config, workdir: pathlib.Path) -> prepared.Prepa
         settings,
         prepared.data_directory(settings.data, workdir),
         compare_text=False,
-        has_checkpoints=lambda: select.recorded_vocabulary(workdir) is not None,
+        required_fingerprint=lambda: select.recorded_vocabulary(workdir),
     )
 
 

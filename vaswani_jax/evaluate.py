@@ -61,7 +61,7 @@ def main() -> None:
         settings,
         directory,
         compare_text=True,
-        has_checkpoints=lambda: select.recorded_vocabulary(path) is not None,
+        required_fingerprint=lambda: select.recorded_vocabulary(path),
     )
     for name in (
         test_set.name

@@ -134,6 +134,35 @@ def test_rebuilding_keeps_the_vocabulary_that_checkpoints_need(text):
         rebuild()
 
 
+def test_a_run_takes_back_its_directory_from_data_of_another_run(text):
+    required = small_text.prepare(text).vocabulary.fingerprint
+    other = small_text.prepare(text, rebuild=True, **{"data.vocab_size": 41})
+    options = {"required_fingerprint": lambda: required}
+    with pytest.raises(ValueError) as caught:
+        small_text.prepare(text, **options)
+    assert str(caught.value) == (
+        f"{other.directory} has the data of another run (vocabulary "
+        f"{other.vocabulary.fingerprint}; the checkpoints need {required}): prepare it "
+        "again (`vaswani train` with --rebuild_data)"
+    )
+    rebuilt = small_text.prepare(text, rebuild=True, **options)
+    assert rebuilt.vocabulary.fingerprint == required
+
+
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_shared_data_of_another_run_is_left_alone(text, rebuild):
+    shared = {"data.directory": str(text.with_name("data"))}
+    required = small_text.prepare(text, **shared).vocabulary.fingerprint
+    other = small_text.prepare(text, rebuild=True, **shared, **{"data.vocab_size": 41})
+    files_before = small_text.contents(other.directory)
+    advice = r"has the data of another run .*: name another config\.data\.directory$"
+    with pytest.raises(ValueError, match=advice):
+        small_text.prepare(
+            text, rebuild=rebuild, required_fingerprint=lambda: required, **shared
+        )
+    assert small_text.contents(other.directory) == files_before
+
+
 def test_rebuilding_takes_the_vocabulary_that_another_model_gave(text):
     vocabulary = settings.letters_vocabulary()
     options = {"required_fingerprint": lambda: vocabulary.fingerprint}
@@ -401,7 +430,7 @@ def test_data_of_another_source_is_refused_with_the_source_alone(text, source):
     if source == "cldr":
         pytest.importorskip("babel")
     generated = {"data.source": other}
-    small_text.prepare(text, **generated)
+    data = small_text.prepare(text, **generated)
     reason = small_text.refusal(text, **{"data.source": source})
     assert f"data.source is {source!r}, was {other!r}" in reason
     for word in ("seed", "generator", "has changed"):
@@ -410,7 +439,7 @@ def test_data_of_another_source_is_refused_with_the_source_alone(text, source):
         small_text.prepare(
             text,
             rebuild=True,
-            required_fingerprint=lambda: "0",
+            required_fingerprint=lambda: data.vocabulary.fingerprint,
             **{"data.source": source},
         )
 

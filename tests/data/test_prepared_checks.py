@@ -78,6 +78,37 @@ def test_data_that_checkpoints_need_is_not_to_be_prepared_again(text, change, is
     assert advice(data.vocabulary.fingerprint) == trained
 
 
+def test_advice_on_shared_data_names_no_workdir(text):
+    shared = {"data.directory": str(text.with_name("data"))}
+    data = small_text.prepare(text, **shared)
+    for fingerprint, advice in {
+        None: "Restore the settings, or name another config.data.directory; prepare it "
+        "again (`vaswani prepare` or `vaswani train`, with --rebuild_data) only if no "
+        "other run uses it",
+        data.vocabulary.fingerprint: "The run has checkpoints: restore their settings "
+        "and text, or name another config.data.directory",
+    }.items():
+        with pytest.raises(ValueError) as caught:
+            small_text.prepare(
+                text,
+                required_fingerprint=lambda value=fingerprint: value,
+                **shared,
+                **{"data.max_length": 29},
+            )
+        assert str(caught.value) == (
+            f"{data.directory} was prepared from other data: config.data.max_length is "
+            f"29, was 30. {advice}"
+        )
+    initial = settings.letters_vocabulary()
+    with pytest.raises(ValueError, match=r"name another config\.data\.directory$"):
+        prepared.open_or_prepare(
+            small_text.settings_of(text, **shared),
+            data.directory,
+            rebuild=False,
+            initial_vocabulary=initial,
+        )
+
+
 def test_another_seed_of_generated_text_is_refused(tmp_path):
     def opened(seed):
         generated = settings.small_settings(**{"data.source": "reverse", "seed": seed})

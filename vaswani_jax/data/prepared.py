@@ -139,7 +139,7 @@ def open_matching(
     directory: pathlib.Path,
     *,
     compare_text: bool,
-    has_checkpoints: Callable[[], bool] = lambda: False,
+    required_fingerprint: Callable[[], str | None] = lambda: None,
 ) -> PreparedData:
     """Open prepared data, after checking what it was prepared from.
 
@@ -148,8 +148,9 @@ def open_matching(
         directory: Where it is.
         compare_text: Whether the text must be the same, too. A text that is missing
             is logged, not compared.
-        has_checkpoints: Called if something differs: returns whether the data belongs
-            to a run that has begun, which prepares no other training data.
+        required_fingerprint: Called if something differs: returns the fingerprint of
+            the vocabulary that checkpoints need, or None if there are none. A run that
+            has checkpoints prepares no other training data.
 
     Raises:
         FileNotFoundError: Nothing was prepared there.
@@ -164,27 +165,34 @@ def open_matching(
         differences += prepared_checks.text_differences(
             settings, data.manifest, may_be_missing=True
         )
-    if any(difference.is_fixed for difference in differences) and has_checkpoints():
-        raise prepared_checks.replacement_error(directory, differences)
+    is_fixed = any(difference.is_fixed for difference in differences)
+    fingerprint = required_fingerprint() if is_fixed else None
+    if fingerprint is not None:
+        prepared_checks.check_owner(
+            settings.data, directory, recorded=data.manifest, required=fingerprint
+        )
+        raise prepared_checks.replacement_error(
+            settings.data, directory, differences=differences
+        )
     if differences:
-        raise ValueError(
-            f"{prepared_checks.describe(directory, differences)}. Prepare it again "
-            "(`vaswani prepare` or `vaswani train`, with --rebuild_data), restore the "
-            "settings, or name another --workdir"
+        raise prepared_checks.difference_error(
+            settings.data, directory, differences=differences
         )
     return data
 
 
 def _check_replacement(
-    settings: config.Config, directory: pathlib.Path
+    settings: config.Config, directory: pathlib.Path, *, required: str
 ) -> manifest.Manifest | None:
     """Refuse to replace the data that checkpoints need with other data.
 
     Returns:
-        The manifest of the data; None if there is none, or a damaged one.
+        The manifest of the data; None if there is none, a damaged one, or that of
+        another vocabulary in the workdir, which checkpoints cannot use.
 
     Raises:
-        ValueError: A setting or a text that a run must keep differs.
+        ValueError: A setting or a text that a run must keep differs, or
+            `data.directory` has the data of another run.
         FileNotFoundError: A text is missing.
     """
     try:
@@ -192,6 +200,11 @@ def _check_replacement(
     except (OSError, ValueError):
         return None
     prepared_checks.check_has_text(directory, recorded)
+    if recorded.vocabulary != required and not settings.data.directory:
+        return None
+    prepared_checks.check_owner(
+        settings.data, directory, recorded=recorded, required=required
+    )
     differences = [
         difference
         for difference in (
@@ -201,7 +214,9 @@ def _check_replacement(
         if difference.is_fixed
     ]
     if differences:
-        raise prepared_checks.replacement_error(directory, differences)
+        raise prepared_checks.replacement_error(
+            settings.data, directory, differences=differences
+        )
     return recorded
 
 
@@ -263,10 +278,13 @@ def open_or_prepare(
                 settings,
                 directory,
                 compare_text=True,
-                has_checkpoints=lambda: required_fingerprint() is not None,
+                required_fingerprint=required_fingerprint,
             )
             prepared_checks.check_initial_vocabulary(
-                data.vocabulary.fingerprint, initial_vocabulary, directory
+                settings.data,
+                directory,
+                recorded=data.manifest,
+                initial=initial_vocabulary,
             )
             prepared_checks.check_configured(
                 settings.data, data.vocabulary, directory=directory
@@ -292,7 +310,7 @@ def open_or_prepare(
 
             # The text must be there to be compared with the recorded one.
             sources.prepare(settings.data)
-            replaced = _check_replacement(settings, directory)
+            replaced = _check_replacement(settings, directory, required=fingerprint)
             if saved_vocabulary := _saved_vocabulary(directory, fingerprint):
                 prepared_checks.check_configured(
                     settings.data, saved_vocabulary, directory=directory

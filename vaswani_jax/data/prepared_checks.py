@@ -36,14 +36,73 @@ def describe(directory: pathlib.Path, differences: Sequence[Difference]) -> str:
     return f"{directory} was prepared from other data: {reasons}"
 
 
+def difference_error(
+    data: config.DataConfig,
+    directory: pathlib.Path,
+    *,
+    differences: Sequence[Difference],
+) -> ValueError:
+    """Return the error of data that no checkpoint needs and that differs."""
+    again = "(`vaswani prepare` or `vaswani train`, with --rebuild_data)"
+    if data.directory:
+        advice = (
+            "Restore the settings, or name another config.data.directory; prepare it "
+            f"again {again} only if no other run uses it"
+        )
+    else:
+        advice = (
+            f"Prepare it again {again}, restore the settings, or name another --workdir"
+        )
+    return ValueError(f"{describe(directory, differences)}. {advice}")
+
+
 def replacement_error(
-    directory: pathlib.Path, differences: Sequence[Difference]
+    data: config.DataConfig,
+    directory: pathlib.Path,
+    *,
+    differences: Sequence[Difference],
 ) -> ValueError:
     """Return the error of data that checkpoints need and that would be other data."""
-    return ValueError(
-        f"{describe(directory, differences)}. The run has checkpoints that need this "
-        "data: restore the settings and the text, or name another --workdir"
+    advice = (
+        "The run has checkpoints that need this data: restore the settings and the "
+        "text, or name another --workdir"
     )
+    if data.directory:  # Another run may have prepared it, by other settings.
+        advice = (
+            "The run has checkpoints: restore their settings and text, or name another "
+            "config.data.directory"
+        )
+    return ValueError(f"{describe(directory, differences)}. {advice}")
+
+
+def check_owner(
+    data: config.DataConfig,
+    directory: pathlib.Path,
+    *,
+    recorded: Manifest,
+    required: str,
+) -> None:
+    """Refuse prepared data of another vocabulary than checkpoints need.
+
+    Raises:
+        ValueError: Another run has prepared it.
+    """
+    if recorded.vocabulary == required:
+        return
+    advice = (
+        "name another config.data.directory"
+        if data.directory
+        else "prepare it again (`vaswani train` with --rebuild_data)"
+    )
+    raise ValueError(
+        f"{directory} has the data of another run (vocabulary {recorded.vocabulary}; "
+        f"the checkpoints need {required}): {advice}"
+    )
+
+
+def place_setting(data: config.DataConfig) -> str:
+    """Return what names the place of the prepared data, for advice."""
+    return "config.data.directory" if data.directory else "--workdir"
 
 
 def text_differences(
@@ -134,17 +193,22 @@ def check_required(actual: str, required: str, directory: pathlib.Path) -> None:
 
 
 def check_initial_vocabulary(
-    actual: str, initial: Vocabulary | None, directory: pathlib.Path
+    data: config.DataConfig,
+    directory: pathlib.Path,
+    *,
+    recorded: Manifest,
+    initial: Vocabulary | None,
 ) -> None:
     """Refuse prepared data whose vocabulary is not that of --init_from.
 
     Raises:
         ValueError: The fingerprints differ.
     """
-    if initial and initial.fingerprint != actual:
+    if initial and initial.fingerprint != recorded.vocabulary:
         raise ValueError(
-            f"{directory} was prepared with the vocabulary {actual}, but --init_from "
-            f"needs {initial.fingerprint}: name another --workdir"
+            f"{directory} was prepared with the vocabulary {recorded.vocabulary}, but "
+            f"--init_from needs {initial.fingerprint}: name another "
+            f"{place_setting(data)}"
         )
 
 
@@ -215,5 +279,5 @@ def warn_of_given_vocabulary(
         logger.warning(
             f"config.data.{key} is empty, but {directory} was prepared with a "
             "file: its vocabulary is used. Name the file, learn a vocabulary "
-            "with --rebuild_data, or name another --workdir"
+            f"with --rebuild_data, or name another {place_setting(data)}"
         )

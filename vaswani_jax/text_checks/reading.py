@@ -12,6 +12,7 @@ from vaswani_jax.core import config
 from vaswani_jax.data import (
     linearization,
     prepared,
+    prepared_checks,
     sources,
     subwords,
     training_text,
@@ -84,7 +85,8 @@ def _differences(settings: config.Config, directory: pathlib.Path) -> list[Findi
                 message=str(error),
                 share=1.0,
                 remedies=[
-                    "prepare again with --rebuild_data, or name another --workdir"
+                    "prepare again with --rebuild_data, or name another "
+                    f"{prepared_checks.place_setting(settings.data)}"
                 ],
             )
         ]
