@@ -6,7 +6,7 @@ import pytest
 
 import vaswani_jax
 from tests import interpreter, settings
-from vaswani_jax.core import config
+from vaswani_jax.core import config, files
 
 
 def write_corpora(directory: pathlib.Path) -> None:
@@ -71,6 +71,32 @@ def test_training_takes_the_prepared_data_as_it_is(tmp_path: pathlib.Path) -> No
         vaswani_jax.prepare(other, tmp_path / "run")
     rebuilt = vaswani_jax.prepare(other, tmp_path / "run", rebuild_data=True)
     assert rebuilt.vocabulary.fingerprint != data.vocabulary.fingerprint
+
+
+def test_data_of_a_run_that_is_training_is_opened_and_not_replaced(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = settings.small_settings()
+    data = vaswani_jax.prepare(small, tmp_path / "run").data
+
+    def contents() -> dict[str, tuple[bytes, int]]:
+        return {
+            path.name: (path.read_bytes(), path.stat().st_mtime_ns)
+            for path in data.directory.iterdir()
+        }
+
+    files_before = contents()
+    for name, rebuild in (("run", True), ("new", False)):
+        with (
+            files.held(tmp_path / name),
+            pytest.raises(ValueError, match="is in use by process"),
+        ):
+            vaswani_jax.prepare(small, tmp_path / name, rebuild_data=rebuild)
+    assert contents() == files_before
+    assert not (tmp_path / "new/data").exists()
+    with files.held(tmp_path / "run"):
+        opened = vaswani_jax.prepare(small, tmp_path / "run").data
+    assert opened.manifest == data.manifest
 
 
 def test_text_without_corpora_has_no_table(tmp_path: pathlib.Path) -> None:

@@ -7,6 +7,7 @@
 The program `prepare_data` calls it, too.
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from vaswani_jax.core import remote, seeds
 from vaswani_jax.core.config import Config
 from vaswani_jax.data import (
+    manifest,
     mixture,
     prepared,
     standard_input,
@@ -81,8 +83,9 @@ def prepare(
         The vocabulary, the pairs of each split, and what each corpus gives to an epoch.
 
     Raises:
-        ValueError: The text cannot be used, or the directory has data of another text
-            or of other settings. The message has the file, the line and the rule.
+        ValueError: The text cannot be used, the directory has data of another text or
+            of other settings, or another program uses the workdir in which data would
+            be written. The message has the file, the line and the rule.
         TypeError: `config` is no `Config`.
         OSError: A file is missing, or cannot be read or written.
         ImportError: A package that the settings need is not installed.
@@ -97,14 +100,17 @@ def prepare(
     if config.seed > seeds.MAX_SEED and not _has_checkpoints(run.path):
         seeds.check_range(seed=config.seed, num_seeds=1)  # as training does
     directory = prepared.data_directory(config.data, run.path)
-    with standard_input.copy_to_file(config.data, directory) as text:
-        data = prepared.open_or_prepare(
-            dataclasses.replace(config, data=text),
-            directory,
-            rebuild=rebuild_data,
-            required_fingerprint=lambda: _recorded_vocabulary(run.path),
-        )
-    prepared.push(config.data, run)
+    with contextlib.ExitStack() as stack:
+        if rebuild_data or not (directory / manifest.NAME).exists():
+            stack.enter_context(run.hold())
+        with standard_input.copy_to_file(config.data, directory) as text:
+            data = prepared.open_or_prepare(
+                dataclasses.replace(config, data=text),
+                directory,
+                rebuild=rebuild_data,
+                required_fingerprint=lambda: _recorded_vocabulary(run.path),
+            )
+        prepared.push(config.data, run)
     if data.vocabulary.is_trees:
         treebank_checks.warn_of_lengths(
             data.token_pairs("train"), settings=config, counts=data.counts["train"]
