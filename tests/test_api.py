@@ -163,6 +163,18 @@ def test_a_marian_directory_translates_as_the_run_that_it_came_from(
         vaswani_jax.load(directory, ensemble=[str(tmp_path / "run")])
 
 
+def test_a_training_text_that_corpora_replace_is_refused() -> None:
+    corpus = {"name": "news", "source": "news.en", "target": "news.de"}
+    mixed = {
+        "data.source_locale": "en",
+        "data.target_locale": "de",
+        "data.corpora": [corpus],
+    }
+    assert vaswani_jax.load_config("own_text", mixed).data.train_source
+    with pytest.raises(ValueError, match=r"train_target=own\.de is not read with"):
+        vaswani_jax.load_config("own_text", {**mixed, "data.train_target": "own.de"})
+
+
 def test_overrides_of_load_and_of_a_call_change_the_search(run: pathlib.Path) -> None:
     short = vaswani_jax.load(run, overrides={"search.max_tokens": 1})
     assert short.config.search.max_tokens == 1

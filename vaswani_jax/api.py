@@ -17,6 +17,7 @@ from typing import Any
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.core import (
     config,
+    data_rules,
     parsing,
     presets,
     remote,
@@ -130,11 +131,14 @@ def load_config(
         overrides: Settings to change, by dotted keys.
 
     Raises:
-        ValueError: There is no such preset, file or run, or a setting is unknown or
-            out of range.
+        ValueError: There is no such preset, file or run, or a setting is unknown, out
+            of range, or a training text that `data.corpora` replaces.
     """
     values = presets.load(*presets.find(os.fspath(name)))
-    return parsing.parse(parsing.override_values(values.to_dict(), overrides or {}))
+    overrides = overrides or {}
+    settings = parsing.parse(parsing.override_values(values.to_dict(), overrides))
+    data_rules.check_training_files(settings.data, overrides.keys())
+    return settings
 
 
 def _is_marian(directory: pathlib.Path) -> bool:

@@ -86,6 +86,13 @@ def test_a_rule_says_which_values_a_flag_takes(
     assert help_text.rule(values[name]) == expected
 
 
+def test_settings_as_flags_name_no_text_that_corpora_replace() -> None:
+    names = {"data.train_source": "train.en", "data.train_target": "train.de"}
+    mixed = settings.small_settings(**settings.TAGGED, **names)
+    lines = help_text.settings_as_flags(mixed).splitlines()
+    assert {f"--config.{name}=" for name in names} <= set(lines)
+
+
 def test_settings_as_flags_are_a_line_each_with_booleans_in_lower_case() -> None:
     changes = {"seed": 7, "model.d_k": 5, "model.attention_bias": True}
     small = settings.small_settings(**changes, **{"optimizer.epsilon": 1e-9})

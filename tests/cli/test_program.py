@@ -53,6 +53,14 @@ LINES: dict[str, list[object]] = {
         "",
         "error: config.model.num_layers must be at least 1, got 0\n",
     ],
+    'own_text --config.data.corpora=[{"name":"a","source":"a.en","target":"a.de"}] '
+    "--config.data.source_locale=en --config.data.target_locale=de "
+    "--config.data.train_source=news.en": [
+        1,
+        "",
+        "error: config.data.train_source=news.en is not read with "
+        "config.data.corpora: add it as a corpus, or set --config.data.corpora=\n",
+    ],
     "demo --quiet --verbose": [
         1,
         "",

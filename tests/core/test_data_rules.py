@@ -73,6 +73,24 @@ def test_text_needs_the_names_of_its_files(key):
     assert parsed(empty | {"data.source": "copy"} | GENERATED)
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_training_text_is_not_named_beside_corpora(side):
+    corpus = {"name": "a", "source": "a.en", "target": "a.de"}
+    key = f"data.train_{side}"
+    mixed = parsed({"data.corpora": [corpus], key: "news"}).data
+    with pytest.raises(ValueError) as caught:
+        data_rules.check_training_files(mixed, ["seed", key])
+    assert str(caught.value) == (
+        f"config.{key}=news is not read with config.data.corpora: add it as a corpus, "
+        "or set --config.data.corpora="
+    )
+    # A preset or a run may name it, and a user may say that there is none.
+    data_rules.check_training_files(mixed, ["seed", "data.corpora"])
+    none = parsed({"data.corpora": [corpus], key: ""}).data
+    data_rules.check_training_files(none, [key])
+    data_rules.check_training_files(parsed({key: "news"}).data, [key])
+
+
 @pytest.mark.parametrize("key", ["source_locale", "target_locale"])
 @pytest.mark.parametrize("source", ["text", "cldr"])
 def test_locales_are_given_for_every_source(source, key):

@@ -154,6 +154,20 @@ def test_standard_input_is_one_text_of_one_kind(monkeypatch, text):
         pass
 
 
+def test_standard_input_that_corpora_replace_is_not_read(monkeypatch, text):
+    pipe(monkeypatch, ["ba\tko"])
+    corpora = [{"name": "a", "source": "train.en", "target": "train.de"}]
+    data = small_text.settings_of(
+        text, **names("-#1", "-#2"), **{"data.corpora": corpora}
+    ).data
+    with (
+        pytest.raises(ValueError, match="train_source=-#1 is not read with"),
+        standard_input.copy_to_file(data, text.with_name("piped")),
+    ):
+        pass
+    assert sys.stdin.read() == "ba\tko\n"
+
+
 def test_settings_without_standard_input_stay(text, caplog):
     caplog.set_level(logging.INFO)
     data = small_text.settings_of(text).data

@@ -9,7 +9,7 @@ import ml_collections
 from absl import flags
 
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import config
+from vaswani_jax.core import config, data_rules
 from vaswani_jax.core.settings import TYPE_NAMES
 
 WIDTH = 88
@@ -69,11 +69,14 @@ def rule(flag: flags.Flag[Any]) -> str:
 def settings_as_flags(settings: config.Config) -> str:
     """Return all settings as lines that --flagfile reads.
 
-    Any preset that comes before them is overridden.
+    Any preset that comes before them is overridden. Files that `data.corpora` replaces
+    are empty: no flag may name them.
     """
+    values = config.flatten(config.to_dict(settings))
+    if settings.data.corpora:
+        values |= {f"data.{name}": "" for name in data_rules.TRAINING_FILES}
     return "\n".join(
-        f"--config.{key}={_as_flag(value)}"
-        for key, value in config.flatten(config.to_dict(settings)).items()
+        f"--config.{key}={_as_flag(value)}" for key, value in values.items()
     )
 
 

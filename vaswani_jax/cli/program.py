@@ -13,12 +13,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import ml_collections
 from absl import app, flags
+from ml_collections import config_flags
 
 from vaswani_jax.cli import command_line, help_text, logs, path_flags
 from vaswani_jax.cli.syntax import PROCESS_FLAGS, Syntax
 from vaswani_jax.core import (
     config,
     cpu_allocator,
+    data_rules,
     errors,
     files,
     interrupts,
@@ -191,9 +193,14 @@ def settings() -> config.Config:
     """Return the checked configuration of the command line.
 
     Raises:
-        ValueError: As `parsing.parse`.
+        ValueError: As `parsing.parse`, or a flag names a training text that
+            `data.corpora` replaces.
     """
-    return parsing.parse(flags.FLAGS["config"].value)
+    flag = flags.FLAGS["config"]
+    parsed_settings = parsing.parse(flag.value)
+    changed_keys = config_flags.get_override_values(flag)
+    data_rules.check_training_files(parsed_settings.data, changed_keys)
+    return parsed_settings
 
 
 def workdir(name: str, *, skip: Collection[str] = ()) -> pathlib.Path:

@@ -5,7 +5,7 @@ ValueError; the message has the key, the value and the rule.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from vaswani_jax.core import corpora, corpora_stages, languages, locales
 from vaswani_jax.core.config import SETTINGS, DataConfig
@@ -155,6 +155,22 @@ def _check_source(data: DataConfig) -> None:
                 f"config.data.{key} must be a code of two or three letters, or begin "
                 f"with one, such as de, pt_BR or zh-Hans; got {locale!r}"
                 f"{locales.suggest_language(locale)}"
+            )
+
+
+def check_training_files(data: DataConfig, keys: Collection[str]) -> None:
+    """Refuse a training text that the user names although corpora replace it.
+
+    Args:
+        data: The settings, which may have names of files from a preset or a run.
+        keys: The settings that the user has set, such as "data.train_source".
+    """
+    for name in TRAINING_FILES:
+        value = getattr(data, name)
+        if data.corpora and value and f"data.{name}" in keys:
+            raise ValueError(
+                f"config.data.{name}={value} is not read with config.data.corpora: add "
+                "it as a corpus, or set --config.data.corpora="
             )
 
 

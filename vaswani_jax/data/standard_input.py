@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from vaswani_jax.core import config, files
+from vaswani_jax.core import config, data_rules, files
 from vaswani_jax.data import columns
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,8 @@ def copy_to_file(
     Errors of the context name standard input in place of the copy.
 
     Raises:
-        ValueError: Two splits name standard input, or columns of different kinds.
+        ValueError: Two splits name standard input, or columns of different kinds, or
+            corpora replace the text that names it.
         FileNotFoundError: Standard input is closed.
     """
     names = {
@@ -48,6 +49,7 @@ def copy_to_file(
     if data.source != "text" or not names:
         yield data
         return
+    data_rules.check_training_files(data, [f"data.{key}" for key in names])
     splits = dict.fromkeys(key.partition("_")[0] for key in names)
     if len(splits) > 1:
         raise ValueError(
