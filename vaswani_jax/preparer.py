@@ -113,7 +113,10 @@ def prepare(
         prepared.push(config.data, run)
     if data.vocabulary.is_trees:
         treebank_checks.warn_of_lengths(
-            data.token_pairs("train"), settings=config, counts=data.counts["train"]
+            data.token_pairs("train"),
+            settings=config,
+            counts=data.counts["train"],
+            vocabulary=data.vocabulary,
         )
     return Preparation(directory, data, _epoch_shares(config, data))
 

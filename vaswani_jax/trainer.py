@@ -341,7 +341,10 @@ def _train(
         )
         if data.vocabulary.is_trees:
             treebank_checks.warn_of_lengths(
-                data.token_pairs("train"), settings=config, counts=data.counts["train"]
+                data.token_pairs("train"),
+                settings=config,
+                counts=data.counts["train"],
+                vocabulary=data.vocabulary,
             )
         compilation_cache.enable()
         try:

@@ -97,13 +97,45 @@ def test_outputs_that_many_trees_exceed_bring_a_warning(tmp_path, caplog):
         settings.small_settings(**{"search.max_extra_tokens": extra})
         for extra in (8, 9)
     )
-    treebank_checks.warn_of_lengths(trees, settings=enough, counts=counts)
+    facts = {"counts": counts, "vocabulary": settings.letters_vocabulary()}
+    treebank_checks.warn_of_lengths(trees, settings=enough, **facts)
     assert not caplog.records
-    treebank_checks.warn_of_lengths(trees, settings=few, counts=counts)
+    treebank_checks.warn_of_lengths(trees, settings=few, **facts)
     assert (
         "config.search.max_extra_tokens=8 is too small: 99.9 % of the training trees "
         "need up to 9; increase it" in caplog.text
     )
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.9])
+def test_outputs_are_as_long_with_dropout_of_merges_as_without(
+    treebank, caplog, dropout
+):
+    """Training reads a source in more subwords than a search."""
+    (treebank / "04.trees").write_text("(S" + " (NP (NN bread))" * 4 + ")\n")
+    overrides = {
+        "data.train_trees": "04.trees",
+        # Four special ids, six characters and four merges: a word is two subwords.
+        "data.vocab_size": 14,
+        "data.max_length": 30,
+        "data.subword_model": "bpe",
+        "data.subword_dropout": dropout,
+        "data.subword_samples": 3 if dropout else 1,
+        "search.max_extra_tokens": 5,
+    }
+    small = make_settings(treebank, **overrides)
+    data = prepared.open_or_prepare(small, treebank / "prepared", rebuild=False)
+    pairs = data.token_pairs("train")
+    assert (pairs.source.lengths() > 8).all() == bool(dropout)
+    caplog.clear()
+    treebank_checks.warn_of_lengths(
+        pairs,
+        settings=small,
+        counts=data.counts["train"],
+        vocabulary=data.vocabulary,
+    )
+    # Each word has a tag and two brackets, the sentence two more.
+    assert "need up to 6; increase it" in caplog.text
 
 
 @pytest.mark.parametrize(("too_long", "warns"), [(5, False), (6, True)])
@@ -115,6 +147,7 @@ def test_a_length_that_leaves_many_trees_out_brings_a_warning(
         token_pairs(tmp_path, [3], [5]),
         settings=settings.small_settings(),
         counts=counts,
+        vocabulary=settings.letters_vocabulary(),
     )
     expected = "config.data.max_length=16 leaves out 6.0 % of the training trees"
     assert (expected in caplog.text) == warns

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 
 import numpy as np
+from jaxtyping import Int
 
 from vaswani_jax.core import config
 from vaswani_jax.data import (
@@ -12,12 +13,15 @@ from vaswani_jax.data import (
     treebank_files,
     treebank_pairs,
 )
+from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 # Warn if more than this share of the training trees is too long.
 MAX_TOO_LONG_SHARE = 0.05
 # Warn unless the search has room for this share of the training trees.
 MIN_FITTING_SHARE = 0.999
+# Encode at most this number of training sources to find their lengths.
+MAX_ENCODED = 10_000
 
 
 def count_pairs(data: config.DataConfig, split: str) -> int:
@@ -60,6 +64,7 @@ def warn_of_lengths(
     *,
     settings: config.Config,
     counts: Mapping[str, int],
+    vocabulary: Vocabulary,
 ) -> None:
     """Warn if training leaves out many long trees, or the search cannot write some.
 
@@ -67,6 +72,7 @@ def warn_of_lengths(
         trees: The training pairs of words and trees.
         settings: The run's; `data.max_length` and `search.max_extra_tokens` matter.
         counts: How many pairs are "kept", and how many "too_long".
+        vocabulary: The vocabulary of the pairs.
     """
     max_length = settings.data.max_length
     share = counts["too_long"] / max(1, counts["kept"] + counts["too_long"])
@@ -75,8 +81,13 @@ def warn_of_lengths(
             f"config.data.max_length={max_length} leaves out {100 * share:.1f} % of "
             "the training trees"
         )
+    source_lengths, target_lengths = trees.source.lengths(), trees.target.lengths()
+    if settings.data.subword_dropout:
+        step = -(-len(source_lengths) // MAX_ENCODED)
+        source_lengths = _undropped_lengths(trees.source, vocabulary, step=step)
+        target_lengths = target_lengths[::step]
     # The search takes what is longer than the source, both with their end marks.
-    extra = trees.target.lengths() - trees.source.lengths()
+    extra = target_lengths - source_lengths
     needed_length = int(np.quantile(extra, MIN_FITTING_SHARE, method="inverted_cdf"))
     if needed_length > settings.search.max_extra_tokens:
         logger.warning(
@@ -84,3 +95,16 @@ def warn_of_lengths(
             f"small: {100 * MIN_FITTING_SHARE:g} % of the training trees need up to "
             f"{needed_length}; increase it"
         )
+
+
+def _undropped_lengths(
+    sources: token_files.TokenFile, vocabulary: Vocabulary, *, step: int
+) -> Int[np.ndarray, "N"]:
+    """Return the tokens of each step-th source as a search reads it, without dropout.
+
+    A training source with BPE-dropout has more.
+    """
+    ids, lengths = sources.joined(np.arange(0, len(sources), step))
+    rows = np.split(ids, np.cumsum(lengths)[:-1])
+    lines = [vocabulary.source.decode(row.tolist()) for row in rows]
+    return np.array(list(map(len, vocabulary.encode(lines))))
