@@ -72,6 +72,21 @@ def test_trees_may_lie_elsewhere_but_their_order_counts(data, tmp_path):
     assert identity(train_trees="wsj/02,03") == first
 
 
+@pytest.mark.parametrize(
+    "tree",
+    ["(S (NN a\0b))", "(S (a\0b c))", "(S (a\0b (NN c)))"],
+    ids=["word", "tag", "label"],
+)
+def test_a_nul_in_a_tree_is_named_with_file_and_line(data, tmp_path, tree):
+    (tmp_path / "03/b.mrg").write_text(f"(S (UH No))\n{tree}\n", encoding="utf-8")
+    with pytest.raises(ValueError) as caught:
+        sources.count(data, "train", seed=1)
+    assert str(caught.value) == (
+        f"{tmp_path / '03/b.mrg'}, line 2: 'a\\x00b' of this tree has a NUL character, "
+        "which no word, tag or label can have: remove it"
+    )
+
+
 def test_an_entry_without_trees_is_named(data):
     data = dataclasses.replace(data, valid_trees="24")
     with pytest.raises(FileNotFoundError, match=r"config\.data\.valid_trees.*24"):

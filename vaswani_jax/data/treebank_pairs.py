@@ -56,6 +56,13 @@ def read_clean_trees(
                         f"{path}, line {line}: the word {leaf.word!r} of this tree is "
                         "white space alone, which no line of words can have"
                     )
+            text = str(clean_tree)
+            if "\0" in text:
+                name = next(part for part in text.split() if "\0" in part).strip("()")
+                raise ValueError(
+                    f"{path}, line {line}: {name!r} of this tree has a NUL character, "
+                    "which no word, tag or label can have: remove it"
+                )
             yield clean_tree
 
 
