@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import json
 import os
 import pathlib
 import shutil
@@ -424,6 +425,61 @@ def test_files_of_earlier_data_go_with_it(
     assert stored(url) == expected
     other_machine.pull(url)
     assert content(other) == expected == content(machine.pull(url))
+
+
+@pytest.mark.parametrize("has_started", [False, True])
+def test_of_two_new_runs_the_later_does_not_replace_the_others_data(
+    url: str, machine: Machine, other_machine: Machine, has_started: bool
+) -> None:
+    path, other = machine.pull(url), other_machine.pull(url)
+    run = RUN if has_started else {k: v for k, v in RUN.items() if k[:5] == "data/"}
+    write(path, run)
+    machine.push(url)
+    write(other, {"data/manifest.json": "n", "data/vocabulary.model": "v"})
+    message = "run has begun in" if has_started else "run has prepared other data in"
+    with pytest.raises(files.SupersededError, match=f"another {message} {url} since"):
+        other_machine.push(url, folder="data")
+    assert stored(url) == run
+
+
+def test_shared_data_of_two_machines_is_that_of_the_first(
+    url: str, machine: Machine, other_machine: Machine
+) -> None:
+    mark = "manifest.json"
+    path, other = machine.pull(url, mark=mark), other_machine.pull(url, mark=mark)
+
+    def manifest(digest: str, *, time: int) -> dict[str, str]:
+        record = {"settings": {}, "vocabulary": "v", "files": {"train": digest}}
+        return {mark: json.dumps(record | {"text": {"modified_ns": time}})}
+
+    write(path, manifest("a", time=1))
+    machine.push(url)
+    first = stored(url)
+    write(other, manifest("b", time=2))
+    with pytest.raises(files.SupersededError, match="prepared other data"):
+        other_machine.push(url)
+    assert stored(url) == first
+    # The same data, of a copy of the text.
+    write(other, manifest("a", time=2))
+    other_machine.push(url)
+    assert stored(url) == manifest("a", time=2)
+    # Who has the data of the store may replace it.
+    machine.pull(url, mark=mark)
+    write(path, manifest("bb", time=3))
+    machine.push(url)
+    assert stored(url) == manifest("bb", time=3)
+
+
+def test_data_whose_sending_was_cut_is_sent_again(
+    url: str, machine: Machine, local_run: pathlib.Path
+) -> None:
+    write(local_run, {"data/manifest.json": "longer", "data/train.source": "changed"})
+    [record] = local_run.parent.glob("*.mirror.json")
+    earlier = record.read_bytes()
+    machine.push(url, folder="data")
+    record.write_bytes(earlier)  # It was killed before it wrote the record.
+    machine.push(url, folder="data")
+    assert stored(url) == content(local_run)
 
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)

@@ -307,8 +307,8 @@ class Directory:
 
         Raises:
             OSError: The store cannot be written.
-            SupersededError: Another run has begun on the store since. Checked only
-                without `folder`.
+            SupersededError: Another run has begun on the store since, or has sent other
+                prepared data. Checked without `folder`, and for "data".
         """
 
     def pull_again(self, path: pathlib.Path) -> bool:

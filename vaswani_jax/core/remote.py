@@ -22,7 +22,7 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vaswani_jax.core import errors, files, paths, sync, tensor_file
 from vaswani_jax.core.sync import Sync
@@ -251,7 +251,7 @@ class RemoteDirectory(files.Directory):
     def push(self, *, folder: str = "") -> None:
         with self._open_record() as last_sync:
             remote = self._remote_versions()
-            if not folder and not self._is_local_ahead(remote):
+            if folder in ("", "data") and not self._is_local_ahead(remote):
                 raise files.SupersededError(
                     f"another run has begun in {self._url} since; this one ends, its "
                     f"files are in {self.path}"
@@ -266,6 +266,8 @@ class RemoteDirectory(files.Directory):
                     name, local=local, remote=remote, last_sync=last_sync
                 )
             }
+            if (manifest := f"{prefix}manifest.json") in changed_names:
+                self._refuse_other_data(manifest, remote=remote, last_sync=last_sync)
             seals = {
                 seal for name in changed_names if (seal := sync.find_seal(name, local))
             }
@@ -297,6 +299,29 @@ class RemoteDirectory(files.Directory):
             for name in changed_names | seals:
                 # A file that the store does not list yet is sent again.
                 last_sync[name] = Sync(remote.get(name), local[name])
+
+    def _refuse_other_data(
+        self,
+        manifest: str,
+        *,
+        remote: Mapping[str, str],
+        last_sync: Mapping[str, Sync],
+    ) -> None:
+        """Refuse to replace prepared data that another machine has sent since.
+
+        Raises:
+            SupersededError: Its manifest is of other data than the local one.
+        """
+        last = last_sync.get(manifest, Sync())
+        if manifest not in remote or remote[manifest] == last.remote:
+            return
+        stored = self._store.cat_file(f"{self._root}/{manifest}")
+        if _data_content(stored) != _data_content((self.path / manifest).read_bytes()):
+            raise files.SupersededError(
+                f"another run has prepared other data in {self._url} since; this one "
+                f"ends, its files are in {self.path}: remove them to use the other "
+                "data, or name another place"
+            )
 
     def pull_again(self, path: pathlib.Path) -> bool:
         prefix = f"{path.absolute().relative_to(self.path)}/"
@@ -451,3 +476,15 @@ class RemoteDirectory(files.Directory):
         path = self.path / STARTS
         starts = self._store.cat_file(f"{self._root}/{STARTS}")
         return path.exists() and path.read_bytes().startswith(starts)
+
+
+def _data_content(manifest: bytes) -> Any:
+    """Return what a manifest says of prepared data, without the times of its text.
+
+    A manifest without digests comes back as it is.
+    """
+    try:
+        record = json.loads(manifest)
+        return [record[key] for key in ("settings", "vocabulary", "files")]
+    except (ValueError, KeyError, TypeError):
+        return manifest
