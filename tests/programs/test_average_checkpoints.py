@@ -2,31 +2,36 @@
 
 import pathlib
 import shutil
-import sys
+import subprocess
 
 import pytest
 
-from tests.programs import runs
+from tests.programs import command_lines, runs
+
+REFUSED = {
+    "--quiet": "--last=N and --steps=A,B,C are missing: give one of them",
+    "--steps=4,x": "--steps must be whole numbers, got ['4', 'x']",
+    "--steps=50,50": "--steps must be different numbers, got ['50', '50']",
+    "--steps=50,4,050": "--steps must be different numbers, got ['50', '4', '050']",
+}
 
 
-@pytest.mark.parametrize(
-    ("flag", "error"),
-    [
-        ("--quiet", "--last=N and --steps=A,B,C are missing: give one of them"),
-        ("--steps=4,x", "--steps must be whole numbers, got ['4', 'x']"),
-        ("--steps=50,50", "--steps must be different numbers, got ['50', '50']"),
-        (
-            "--steps=50,4,050",
-            "--steps must be different numbers, got ['50', '4', '050']",
-        ),
-    ],
-)
+@pytest.fixture(scope="module")
+def refusals(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = [(["/nowhere", flag], tmp_path_factory.mktemp("line")) for flag in REFUSED]
+    return dict(zip(REFUSED, command_lines.run("average", lines), strict=True))
+
+
+@pytest.mark.parametrize("flag", REFUSED)
 def test_wrong_steps_are_refused_before_anything_is_logged(
-    flag: str, error: str
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], flag: str
 ) -> None:
-    command = [sys.executable, "-m", "vaswani_jax", "average", "/nowhere", flag]
-    result = runs.run(*command, devices=None)
-    assert result.stderr.decode().splitlines() == [f"error: {error}"]
+    completed = refusals[flag]
+    assert completed.returncode == 1
+    assert completed.stderr.decode().splitlines() == [f"error: {REFUSED[flag]}"]
 
 
 def test_average_checkpoints_writes_what_decode_reads(

@@ -4,10 +4,11 @@ import json
 import pathlib
 import re
 import signal
+import subprocess
 
 import pytest
 
-from tests.programs import runs
+from tests.programs import command_lines, runs
 
 # A shard is three batches of eight rows, for as many devices.
 FLAGS = [
@@ -68,29 +69,43 @@ def test_a_killed_corpus_on_eight_devices_is_that_of_one(
     assert contents(killed) == contents(whole)
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--word_blank=0.2"], "--word_blank needs --method=noised_beam"),
-        (
-            ["--method=beam", "--config.search.sampling"],
-            "--method=beam contradicts config.search.sampling=True",
-        ),
-        (["--method=noised_beam", "--word_shuffle=-1"], "must be at least 0, got -1"),
-        (["--config.search.top_k=2"], "top_k=2 needs config.search.sampling=True"),
-        (["--output=s3://bucket/out"], "must be a path on this machine"),
-        (["--input=missing"], "no file missing"),
-    ],
-)
+REFUSED = {
+    "--word_blank=0.2": "--word_blank needs --method=noised_beam",
+    "--method=beam --config.search.sampling": (
+        "--method=beam contradicts config.search.sampling=True"
+    ),
+    "--method=noised_beam --word_shuffle=-1": "must be at least 0, got -1",
+    "--config.search.top_k=2": "top_k=2 needs config.search.sampling=True",
+    "--output=s3://bucket/out": "must be a path on this machine",
+    "--input=missing": "no file missing",
+}
+
+
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """Return the empty directory of each line, in which it runs."""
+    return {line: tmp_path_factory.mktemp("line") for line in REFUSED}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    trained: pathlib.Path, mono: pathlib.Path, directories: dict[str, pathlib.Path]
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    _, _, _, *flags = runs.command("back_translate_text", trained)
+    lines = []
+    for line, directory in directories.items():
+        names = [f"--input={mono}", f"--output={directory / 'out'}"]
+        lines.append(([*flags, *names, *line.split()], directory))
+    results = command_lines.run("back-translate", lines, devices=8)
+    return dict(zip(directories, results, strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
 def test_flags_that_make_no_sense_are_refused(
-    trained: pathlib.Path,
-    mono: pathlib.Path,
-    tmp_path: pathlib.Path,
-    flags: list[str],
-    message: str,
+    directories: dict[str, pathlib.Path],
+    refusals: dict[str, subprocess.CompletedProcess[bytes]],
+    line: str,
 ) -> None:
-    command = runs.command("back_translate_text", trained)
-    names = [f"--input={mono}", f"--output={tmp_path / 'out'}"]
-    error = runs.error_of(runs.run(*command, *names, *flags))
-    assert re.search(re.escape(message), error), error
-    assert not (tmp_path / "out").exists()
+    assert REFUSED[line] in runs.error_of(refusals[line])
+    assert not (directories[line] / "out").exists()

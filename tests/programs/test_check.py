@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.programs import runs
+from tests.programs import command_lines, runs
 from tests.text_checks import texts
 
 
@@ -18,23 +18,32 @@ def check(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["demo"], ["--hardware is missing", "--data"]),
-        (["demo", "--hardware=v5:8"], ["unknown chip 'v5'", "known: v4, v5e, v5p"]),
-        (["demo", "--hardware=v5e:2x4,h100:12"], ["h100:12", "a multiple of 8"]),
-        (["demo", "--hardware=v5e:3x4"], ["v5e:3x4", "must be even"]),
-        (["demo", "--hardware=v5e:8", "--dollars_per_hour=-1"], ["dollars_per_hour"]),
-        (["--hardware=v5e:8"], ["--config is missing"]),
-        (["demo", "--data", "--all_shapes"], ["--all_shapes needs --hardware"]),
-    ],
-)
+REFUSED = {
+    "demo": ["--hardware is missing", "--data"],
+    "demo --hardware=v5:8": ["unknown chip 'v5'", "known: v4, v5e, v5p"],
+    "demo --hardware=v5e:2x4,h100:12": ["h100:12", "a multiple of 8"],
+    "demo --hardware=v5e:3x4": ["v5e:3x4", "must be even"],
+    "demo --hardware=v5e:8 --dollars_per_hour=-1": ["dollars_per_hour"],
+    "--hardware=v5e:8": ["--config is missing"],
+    "demo --data --all_shapes": ["--all_shapes needs --hardware"],
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = [(line.split(), tmp_path_factory.mktemp("line")) for line in REFUSED]
+    return dict(zip(REFUSED, command_lines.run("check", lines), strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
 def test_mistakes_are_refused_in_one_line(
-    arguments: list[str], words: list[str]
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], line: str
 ) -> None:
-    error = runs.error_of(check(*arguments))
-    assert all(word in error for word in words), error
+    error = runs.error_of(refusals[line])
+    assert all(word in error for word in REFUSED[line]), error
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.programs import runs
+from tests.programs import command_lines, runs
 
 
 def compare(*words: str | pathlib.Path) -> subprocess.CompletedProcess[bytes]:
@@ -73,19 +73,32 @@ def test_a_file_with_columns_of_the_text_is_not_overwritten(
     assert "it would be overwritten" in error
 
 
+REFUSED = {
+    "RUN": "name 2 to 10 systems, got 1",
+    "RUN a": "a has 1 lines, test has 10 references",
+    "RUN RUN --output=c.pdf": "--output=c.pdf must end in .html or",
+    "RUN RUN --source=x": "--source=x and --references=: give both",
+    "RUN a --output=a.txt,x.doc": "x.doc must",
+    "RUN RUN --metrics=ter": "this text has no ter",
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    trained: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = []
+    for line in REFUSED:
+        directory = tmp_path_factory.mktemp("line")
+        (directory / "a").write_text("x\n")
+        lines.append((line.replace("RUN", str(trained)).split(), directory))
+    results = command_lines.run("compare", lines, devices=8)
+    return dict(zip(REFUSED, results, strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
 def test_what_cannot_be_compared_is_refused_in_a_line(
-    trained: pathlib.Path, tmp_path: pathlib.Path
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], line: str
 ) -> None:
-    (tmp_path / "a").write_text("x\n")
-    for words, message in (
-        ([trained], "name 2 to 10 systems, got 1"),
-        ([trained, tmp_path / "a"], "a has 1 lines, test has 10 references"),
-        ([trained, trained, "--output=c.pdf"], "--output=c.pdf must end in .html or"),
-        ([trained, trained, "--source=x"], "--source=x and --references=: give both"),
-        (
-            [trained, tmp_path / "a", f"--output={tmp_path / 'a'}.txt,x.doc"],
-            "x.doc must",
-        ),
-        ([trained, trained, "--metrics=ter"], "this text has no ter"),
-    ):
-        assert message in runs.error_of(compare(*words))
+    assert REFUSED[line] in runs.error_of(refusals[line])

@@ -5,12 +5,13 @@ import json
 import pathlib
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
 import vaswani_jax
 from tests import interpreter
-from tests.programs import runs
+from tests.programs import command_lines, runs
 
 GOLD = """\
 (TOP (S (NP (DT the) (NN man)) (VP (VBZ sleeps)) (. .)))
@@ -26,11 +27,21 @@ def run(
     directory: pathlib.Path, *words: str, gold: str = GOLD, test: str = TEST
 ) -> subprocess.CompletedProcess[bytes]:
     """Write both files into a directory, and score them there."""
+    write_trees(directory, gold=gold, test=test)
+    command = (sys.executable, "-m", "vaswani_jax", "evaluate-trees")
+    return runs.run(*command, *name_files(words), devices=None, cwd=directory)
+
+
+def write_trees(directory: pathlib.Path, *, gold: str, test: str) -> None:
+    """Write both files into a directory."""
     (directory / "gold.trees").write_text(gold)
     (directory / "test.trees").write_text(test)
-    command = (sys.executable, "-m", "vaswani_jax", "evaluate-trees")
-    files = () if "--gold" in "".join(words) else ("gold.trees", "test.trees")
-    return runs.run(*command, *files, *words, devices=None, cwd=directory)
+
+
+def name_files(words: Sequence[str]) -> list[str]:
+    """Return words that name both files, in front of the others if these do not."""
+    files = [] if "--gold" in "".join(words) else ["gold.trees", "test.trees"]
+    return [*files, *words]
 
 
 def test_the_first_line_has_f1_and_its_signature(tmp_path: pathlib.Path) -> None:
@@ -187,10 +198,25 @@ REFUSED = {
 }
 
 
+@pytest.fixture(scope="module")
+def refusals(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = []
+    for words, test, _ in REFUSED.values():
+        directory = tmp_path_factory.mktemp("line")
+        write_trees(directory, gold=GOLD, test=test)
+        lines.append((name_files(words), directory))
+    results = command_lines.run("evaluate-trees", lines)
+    return dict(zip(REFUSED, results, strict=True))
+
+
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_mistake_is_refused_in_one_line(tmp_path: pathlib.Path, name: str) -> None:
-    words, test, reason = REFUSED[name]
-    completed = run(tmp_path, *words, test=test)
+def test_a_mistake_is_refused_in_one_line(
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], name: str
+) -> None:
+    completed, (_, _, reason) = refusals[name], REFUSED[name]
     assert completed.returncode == 1 and completed.stdout == b""
     assert completed.stderr.decode() == f"error: {reason}\n"
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.programs import runs
+from tests.programs import command_lines, runs
 from vaswani_jax.exchange import formats
 
 LEARN = {
@@ -157,22 +157,6 @@ def test_a_page_and_a_figure_are_made_of_a_file(
         assert result.returncode == 0, result.stderr.decode()
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--format=bundle", "--output=/nowhere/x"], "must be a file whose name ends"),
-        (
-            ["--format=marian", "--output=/x", "--dtype=bfloat16"],
-            "--dtype needs --form",
-        ),
-    ],
-)
-def test_flags_of_one_format_are_refused_with_others(
-    trained: pathlib.Path, flags: list[str], message: str
-) -> None:
-    assert message in runs.error_of(runs.vaswani("export", trained, *flags))
-
-
 def test_a_file_that_is_missing_or_damaged_is_refused_in_one_line(
     file: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
@@ -187,22 +171,50 @@ def test_a_file_that_is_missing_or_damaged_is_refused_in_one_line(
     assert f"error: {other} is damaged: vocabulary/vocabulary.model has " in error
 
 
-@pytest.mark.parametrize(
-    ("flags", "rule"),
-    [
-        (["--output=/nowhere/x", "--quantization=int8"], "needs --format=ctranslate2"),
-        (["--output=gs://bucket/x"], "--output=gs://bucket/x must be a path on this"),
-        (["--output=/dev/null"], "--output=/dev/null is a file: name a directory"),
-        (["--output=/nowhere/x", "--checkpoint=best,newest"], "name one checkpoint"),
-    ],
-)
+WITHOUT_FORMAT = "--output=/nowhere/x"
+REFUSED = {
+    # Flags of one format with others.
+    "--format=bundle --output=/nowhere/x": "must be a file whose name ends",
+    "--format=marian --output=/x --dtype=bfloat16": "--dtype needs --form",
+    "--format=stablehlo --output=/nowhere/x --quantization=int8": (
+        "needs --format=ctranslate2"
+    ),
+    # Wrong flags, whatever the format.
+    "--format=stablehlo --output=gs://bucket/x": (
+        "--output=gs://bucket/x must be a path on this"
+    ),
+    "--format=stablehlo --output=/dev/null": (
+        "--output=/dev/null is a file: name a directory"
+    ),
+    "--format=stablehlo --output=/nowhere/x --checkpoint=best,newest": (
+        "name one checkpoint"
+    ),
+    WITHOUT_FORMAT: "--format is missing",
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    trained: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    _, _, _, *flags = runs.command("export", trained)
+    lines = [
+        ([*flags, *line.split()], tmp_path_factory.mktemp("line")) for line in REFUSED
+    ]
+    results = command_lines.run("export", lines, devices=8)
+    return dict(zip(REFUSED, results, strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
 def test_wrong_flags_are_refused(
-    trained: pathlib.Path, flags: list[str], rule: str
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], line: str
 ) -> None:
-    flags = ["--format=stablehlo", *flags]
-    assert rule in runs.error_of(runs.vaswani("export", trained, *flags))
+    assert REFUSED[line] in runs.error_of(refusals[line])
 
 
-def test_the_format_is_required(trained: pathlib.Path) -> None:
-    error = runs.error_of(runs.vaswani("export", trained, "--output=/nowhere/x"))
+def test_the_format_is_required(
+    refusals: dict[str, subprocess.CompletedProcess[bytes]],
+) -> None:
+    error = runs.error_of(refusals[WITHOUT_FORMAT])
     assert error == "error: --format is missing"

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from tests.programs import runs
+from tests.programs import command_lines, runs
 from tests.programs.long_runs import ended, wait_for_step
 from vaswani_jax.core import plurals
 
@@ -293,25 +293,42 @@ def test_copies_of_a_run_are_no_shared_workdir(
         assert f"processes [1] see another --workdir={workdir} than" in message
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--coordinator=localhost:1"], "goes with --num_processes and --process_id"),
-        (["--coordinator=auto"], "--coordinator=auto"),
-        (["--num_processes=2", "--process_id=0"], "--coordinator=HOST:PORT goes with"),
-        (
-            ["--coordinator=localhost:port", "--num_processes=1", "--process_id=0"],
-            "got 'localhost:port', 1 and 0",
-        ),
-        (
-            ["--coordinator=localhost:0", "--num_processes=1", "--process_id=0"],
-            "got 'localhost:0', 1 and 0",
-        ),
-        (["--coordinator=auto", "--process_id=0"], "--coordinator=auto goes alone"),
-    ],
-)
-def test_what_does_not_describe_processes_is_refused(
-    tmp_path: pathlib.Path, flags: list[str], message: str
+def test_processes_that_nothing_here_describes_are_refused(
+    tmp_path: pathlib.Path,
 ) -> None:
-    error = runs.error_of(runs.vaswani("main", tmp_path, *flags))
-    assert message in error
+    error = runs.error_of(runs.vaswani("main", tmp_path, "--coordinator=auto"))
+    assert "--coordinator=auto" in error
+
+
+REFUSED = {
+    "--coordinator=localhost:1": "goes with --num_processes and --process_id",
+    "--num_processes=2 --process_id=0": "--coordinator=HOST:PORT goes with",
+    "--coordinator=localhost:port --num_processes=1 --process_id=0": (
+        "got 'localhost:port', 1 and 0"
+    ),
+    "--coordinator=localhost:0 --num_processes=1 --process_id=0": (
+        "got 'localhost:0', 1 and 0"
+    ),
+    "--coordinator=auto --process_id=0": "--coordinator=auto goes alone",
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = []
+    for line in REFUSED:
+        directory = tmp_path_factory.mktemp("line")
+        _, _, _, *flags = runs.command("main", directory)
+        lines.append(([*flags, *line.split()], directory))
+    results = command_lines.run("train", lines, devices=8)
+    return dict(zip(REFUSED, results, strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_does_not_describe_processes_is_refused(
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], line: str
+) -> None:
+    assert REFUSED[line] in runs.error_of(refusals[line])

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 import types
 from unittest import mock
@@ -9,7 +10,7 @@ from unittest import mock
 import pytest
 
 from tests.paper.workdirs import ROWS, leave, read
-from tests.programs import runs
+from tests.programs import command_lines, runs
 from vaswani_jax import report
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.paper import attention_figures
@@ -90,20 +91,39 @@ def test_a_run_that_is_named_twice_counts_once(
     assert sorted(run.score for run in report._read_runs()) == [21.0, 22.0]
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--runs=/nowhere/at/all"], "--runs=/nowhere/at/all is not a directory"),
-        (["--runs=gs://bucket/runs"], "must be a path on this machine"),
-        (["--runs="], "--runs has an empty path: name a file or a directory;"),
-        (["--output=gs://bucket/report"], "must be a path on this machine"),
-        (["--lengths=8,4"], "--lengths=8,4 must be two or more rising numbers, from 1"),
-    ],
-)
+REFUSED = {
+    "--runs=/nowhere/at/all": "--runs=/nowhere/at/all is not a directory",
+    "--runs=gs://bucket/runs": "must be a path on this machine",
+    "--runs=": "--runs has an empty path: name a file or a directory;",
+    "--output=gs://bucket/report": "must be a path on this machine",
+    "--lengths=8,4": "--lengths=8,4 must be two or more rising numbers, from 1",
+}
+
+
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """Return the empty directory of each line, in which it runs."""
+    return {line: tmp_path_factory.mktemp("line") for line in REFUSED}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    directories: dict[str, pathlib.Path],
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = [
+        ([f"--runs={directory}", f"--output={directory / 'report'}", line], directory)
+        for line, directory in directories.items()
+    ]
+    results = command_lines.run("report", lines, devices=8)
+    return dict(zip(directories, results, strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
 def test_a_report_of_nothing_is_refused(
-    tmp_path: pathlib.Path, flags: list[str], message: str
+    directories: dict[str, pathlib.Path],
+    refusals: dict[str, subprocess.CompletedProcess[bytes]],
+    line: str,
 ) -> None:
-    command = [sys.executable, "-m", "vaswani_jax.report", f"--runs={tmp_path}"]
-    result = runs.run(*command, f"--output={tmp_path / 'report'}", *flags)
-    assert message in runs.error_of(result)
-    assert not (tmp_path / "report").exists()
+    assert REFUSED[line] in runs.error_of(refusals[line])
+    assert not (directories[line] / "report").exists()

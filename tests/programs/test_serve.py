@@ -4,6 +4,7 @@ import json
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import settings
-from tests.programs import runs
+from tests.programs import command_lines, runs
 from vaswani_jax.checkpoints import bundle, store
 from vaswani_jax.core import config
 
@@ -107,28 +108,31 @@ def test_a_second_signal_ends_it_without_the_answers(model: pathlib.Path) -> Non
     assert "Traceback" not in messages.decode()
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ((), "--models is missing: name a run, a bundle or NAME=PATH"),
-        (("none", "--port=0"), "none is not a directory; name that of a run"),
-        (("none", "--root_path=a"), "--root_path=a must begin with / and not end"),
-        (("none", "--hosts=a:8000"), "--hosts=a:8000 must be a name or an address"),
-        (("none", "--hosts="), "--hosts= names no host: name one, or leave it out"),
-        (
-            ("none", "--api_keys="),
-            "--api_keys has an empty path: name a file or a directory;",
-        ),
-        (
-            ("none", "--cors_origins=https://a.org/"),
-            "=https://a.org/ must be as browse",
-        ),
-        (("none", "--cors_origins=a.org"), "--cors_origins=a.org must be as browsers"),
-    ],
-)
+REFUSED = {
+    "": "--models is missing: name a run, a bundle or NAME=PATH",
+    "none --port=0": "none is not a directory; name that of a run",
+    "none --root_path=a": "--root_path=a must begin with / and not end",
+    "none --hosts=a:8000": "--hosts=a:8000 must be a name or an address",
+    "none --hosts=": "--hosts= names no host: name one, or leave it out",
+    "none --api_keys=": "--api_keys has an empty path: name a file or a directory;",
+    "none --cors_origins=https://a.org/": "=https://a.org/ must be as browse",
+    "none --cors_origins=a.org": "--cors_origins=a.org must be as browsers",
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = [(line.split(), tmp_path_factory.mktemp("line")) for line in REFUSED]
+    return dict(zip(REFUSED, command_lines.run("serve", lines), strict=True))
+
+
+@pytest.mark.parametrize("line", REFUSED)
 def test_what_makes_no_sense_is_refused_in_one_line(
-    words: tuple[str, ...], reason: str
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], line: str
 ) -> None:
-    error = runs.error_of(runs.run(*command(*words), devices=None))
+    error = runs.error_of(refusals[line])
     assert error.startswith("error: ")
-    assert reason in error
+    assert REFUSED[line] in error

@@ -2,10 +2,12 @@
 
 import pathlib
 import shutil
+import subprocess
 
 import pytest
 
-from tests.programs.runs import error_of, vaswani
+from tests.programs import command_lines
+from tests.programs.runs import command, error_of, vaswani
 
 
 @pytest.fixture
@@ -24,20 +26,34 @@ def text(tmp_path: pathlib.Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("flag", "words"),
-    [
-        ("--config.model.num_layer=2", ["unknown key", "num_layer", "num_layers"]),
-        ("--config.modell.num_layers=2", ["unknown key", "modell"]),
-        ("--config.model.d_model=15", ["d_model", "multiple of 2", "15"]),
-        ("--config.data.vocab_size=99999", ["vocab_size", "99999"]),
-    ],
-)
+REFUSED = {
+    "--config.model.num_layer=2": ["unknown key", "num_layer", "num_layers"],
+    "--config.modell.num_layers=2": ["unknown key", "modell"],
+    "--config.model.d_model=15": ["d_model", "multiple of 2", "15"],
+    "--config.data.vocab_size=99999": ["vocab_size", "99999"],
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, subprocess.CompletedProcess[bytes]]:
+    """Return how each line ends, all in one process."""
+    lines = []
+    for flag in REFUSED:
+        directory = tmp_path_factory.mktemp("line")
+        _, _, _, *flags = command("main", directory / "run")
+        lines.append(([*flags, flag], directory))
+    results = command_lines.run("train", lines, devices=8)
+    return dict(zip(REFUSED, results, strict=True))
+
+
+@pytest.mark.parametrize("flag", REFUSED)
 def test_wrong_setting_is_told_before_work_starts(
-    tmp_path: pathlib.Path, flag: str, words: list[str]
+    refusals: dict[str, subprocess.CompletedProcess[bytes]], flag: str
 ) -> None:
-    error = error_of(vaswani("main", tmp_path / "run", flag))
-    assert all(word in error for word in words), error
+    error = error_of(refusals[flag])
+    assert all(word in error for word in REFUSED[flag]), error
 
 
 def test_missing_file_is_named(tmp_path: pathlib.Path, text: list[str]) -> None:
