@@ -8,14 +8,24 @@ import pytest
 from tests import interpreter
 from vaswani_jax.core import compilation_cache, kept_programs
 
+# Prints a sum over devices, and whether its program was found. With --damage, a fork
+# without a backend does so first; then all that is kept is damaged.
 PROGRAM = """
-import pathlib, sys
+import os, pathlib, sys
 import jax, jax.numpy as jnp
 from vaswani_jax.core import compilation_cache, parallel
+home = pathlib.Path(sys.argv[1])
+if "--damage" in sys.argv:
+    if process := os.fork():
+        assert os.waitpid(process, 0)[1] == 0
+        entries = list(home.glob("compiled/*-cache"))
+        assert entries
+        for path in entries:
+            path.write_bytes(b"damaged")
 assert compilation_cache.directory() is compilation_cache.home() is None
 compilation_cache.enable()
-assert compilation_cache.home() == pathlib.Path(sys.argv[1])
-assert compilation_cache.directory() == pathlib.Path(sys.argv[1], "compiled")
+assert compilation_cache.home() == home
+assert compilation_cache.directory() == home / "compiled"
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 hits = []
 jax.monitoring.register_event_listener(
@@ -30,19 +40,17 @@ print(float(run(parallel.replicate(jnp.zeros(())), rows)), bool(hits))
 """
 
 
-def test_a_kept_program_is_found_and_may_be_deleted(tmp_path, monkeypatch):
+def test_a_kept_program_is_found_and_may_be_damaged(tmp_path, monkeypatch):
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
 
-    def sum_and_cache_hit():
+    def sums_and_cache_hits(*flags):
         cache = str(tmp_path / "cache")
-        return interpreter.output_of(PROGRAM, cache, VASWANI_JAX_CACHE=cache).split()
+        output = interpreter.output_of(PROGRAM, cache, *flags, VASWANI_JAX_CACHE=cache)
+        return output.split()
 
-    assert sum_and_cache_hit() == ["24.0", "False"]
-    assert sum_and_cache_hit() == ["24.0", "True"]
-    compiled = tmp_path / "cache" / "compiled"
-    for path in compiled.glob("*-cache"):
-        path.write_bytes(b"damaged")
-    assert sum_and_cache_hit()[0] == "24.0"
+    assert sums_and_cache_hits() == ["24.0", "False"]
+    # Another interpreter, whose hashes differ.
+    assert sums_and_cache_hits("--damage")[:3] == ["24.0", "True", "24.0"]
 
 
 @pytest.fixture

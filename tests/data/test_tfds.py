@@ -10,8 +10,6 @@ import errno
 import gzip
 import pathlib
 import resource
-import subprocess
-import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -150,33 +148,51 @@ def test_a_download_that_failed_goes_on_with_what_is_there(
     assert server.asked == ["dev.tgz"]
 
 
+# Forks a new interpreter for each WORK=DIRECTORY. A fork of the process of the tests
+# would lack the threads with which tensorflow-datasets downloads.
+KILLED = """
+import os, pathlib, sys
+from tests import wmt14
+from tests.data import small_wmt14
+from vaswani_jax.data import tfds
+with wmt14.without_checksums():
+    for argument in sys.argv[1:]:
+        work, _, directory = argument.partition("=")
+        if not (process := os.fork()):
+            module, _, function = work.partition(".")
+            setattr(getattr(tfds, module), function, lambda *_, **__: os._exit(9))
+            tfds.prepare(small_wmt14.settings_of(pathlib.Path(directory)).data)
+            sys.exit()
+        _, status = os.waitpid(process, 0)
+        assert os.waitstatus_to_exitcode(status) == 9, work
+"""
+WORKS = ("tqdm.tqdm", "shutil.copyfileobj")
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """Return what preparations left that were killed, and so could not clean up.
+
+    One was killed while it converted, one while it extracted.
+    """
+    directories = {work: tmp_path_factory.mktemp("killed") for work in WORKS}
+    arguments = [f"{work}={directory}" for work, directory in directories.items()]
+    with archives.serving(small_wmt14.archive):
+        interpreter.output_of(KILLED, *arguments)
+    return directories
+
+
 @pytest.mark.usefixtures("no_checksums")
-@pytest.mark.parametrize("work", ["tqdm.tqdm", "shutil.copyfileobj"])
+@pytest.mark.parametrize("work", WORKS)
 def test_a_preparation_that_was_killed_leaves_nothing_behind(
-    server: archives.Server, tmp_path: pathlib.Path, work: str
+    server: archives.Server, killed: dict[str, pathlib.Path], work: str
 ) -> None:
-    """Killed while it converts or extracts, so that it cannot clean up."""
-    program = (
-        "import os, pathlib\n"
-        "from tests import wmt14\n"
-        "from tests.data import small_wmt14\n"
-        "from vaswani_jax.data import tfds\n"
-        f"tfds.{work} = lambda *_, **__: os._exit(9)\n"
-        f"data = small_wmt14.settings_of(pathlib.Path({str(tmp_path)!r})).data\n"
-        "with wmt14.without_checksums():\n"
-        "    tfds.prepare(data)\n"
-    )
-    killed = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        timeout=interpreter.LIMIT_SECONDS,
-    )
-    assert killed.returncode == 9, killed.stderr
-    assert list(tmp_path.rglob("incomplete.*"))
-    data = small_wmt14.settings_of(tmp_path).data
+    directory = killed[work]
+    assert list(directory.rglob("incomplete.*"))
+    data = small_wmt14.settings_of(directory).data
     tfds.prepare(data)
     assert tfds.count(data, "train") == small_wmt14.training_pairs("de")
-    assert not list(tmp_path.rglob("incomplete.*"))
+    assert not list(directory.rglob("incomplete.*"))
 
 
 def test_an_archive_that_is_not_wmt14s_is_refused(

@@ -3,7 +3,8 @@
 import dataclasses
 import itertools
 
-from tests.settings import small_settings
+from configs import demo
+from vaswani_jax.core import parsing
 from vaswani_jax.data.cldr import pairs, phrases
 
 ALL_PHRASES = phrases.all_phrases
@@ -19,7 +20,7 @@ def generate(
     seed=3,
 ):
     data = dataclasses.replace(
-        small_settings().data,
+        parsing.parse(demo.get_config()).data,
         source_locale=source_locale,
         target_locale=target_locale,
         num_train=num_train,
