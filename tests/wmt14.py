@@ -65,7 +65,9 @@ def serving(find: Callable[[str], BinaryIO | None]) -> Iterator[Server]:
     with Server(find) as server:
         for name in names[:2]:
             os.environ[name] = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        # Else the end of the server waits for half a second.
+        often = {"poll_interval": 0.01}
+        threading.Thread(target=server.serve_forever, kwargs=often, daemon=True).start()
         try:
             yield server
         finally:

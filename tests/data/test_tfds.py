@@ -12,7 +12,7 @@ import pathlib
 import resource
 import types
 from collections.abc import Iterator
-from typing import Any
+from unittest import mock
 
 import pytest
 from tensorflow_datasets.core import shuffle
@@ -203,28 +203,22 @@ def test_an_archive_that_is_not_wmt14s_is_refused(
 
 
 @pytest.mark.usefixtures("no_checksums")
-@pytest.mark.parametrize(
-    ("error", "raised", "message"),
-    [
+def test_errors_of_other_kinds_do_not_mention_the_network(
+    server: archives.Server, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = small_wmt14.settings_of(tmp_path).data
+    # The archives are downloaded and extracted once.
+    for error, raised, message in (
         (OSError(errno.ENOSPC, "No space left on device"), OSError, "No space left"),
         (OSError(errno.EACCES, "Not permitted"), ValueError, "Not permitted$"),
         (ValueError("differ in their numbers"), ValueError, "differ in their numbers$"),
-    ],
-)
-def test_errors_of_other_kinds_do_not_mention_the_network(
-    server: archives.Server,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    raised: type[Exception],
-    message: str,
-) -> None:
-    def fail(**_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(tfds, "tqdm", types.SimpleNamespace(tqdm=fail))
-    with pytest.raises(raised, match=message):
-        tfds.prepare(small_wmt14.settings_of(tmp_path).data)
+    ):
+        fail = mock.Mock(side_effect=error)
+        monkeypatch.setattr(tfds, "tqdm", types.SimpleNamespace(tqdm=fail))
+        tfds.make_builder.cache_clear()
+        with pytest.raises(raised, match=message):
+            tfds.prepare(data)
+        assert fail.called
 
 
 @pytest.mark.parametrize("language", ["de", "fr"])
