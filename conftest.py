@@ -3,7 +3,8 @@
 import gc
 import importlib.util
 import os
-from collections.abc import Iterator
+import pathlib
+from collections.abc import Generator, Iterator
 
 import hypothesis
 import pytest
@@ -25,6 +26,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("no_deadline", deadline=None)
 hypothesis.settings.load_profile("no_deadline")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: pathlib.Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for no doctests in modules of tests, which have none."""
+    collectors = yield
+    if not file_path.name.startswith("test_"):
+        return collectors
+    # That of doctests is a class of its own.
+    return [collector for collector in collectors if type(collector) is pytest.Module]
 
 
 def pytest_collection_finish() -> None:
