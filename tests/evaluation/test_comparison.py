@@ -79,10 +79,17 @@ def of_seeds() -> SystemComparison:
     )
 
 
-def test_a_system_of_seeds_is_compared_by_its_mean(of_seeds: SystemComparison) -> None:
+@pytest.fixture(scope="module")
+def single() -> SystemComparison:
+    """The seeds, each a system of its own."""
+    return comparison.compare(compared.SEEDS, compared.TEXT)
+
+
+def test_a_system_of_seeds_is_compared_by_its_mean(
+    of_seeds: SystemComparison, single: SystemComparison
+) -> None:
     assert of_seeds.num_seeds == [2, 3, 1] and of_seeds.has_seeds
     assert (of_seeds.test, of_seeds.draws) == ("randomization", 10_000)
-    single = comparison.compare(compared.SEEDS, compared.TEXT)
     for scores, each in zip(of_seeds.scores, single.scores, strict=True):
         verdicts = [difference.verdict for difference in scores.differences]
         assert verdicts == ["no difference", "different", "different"]
@@ -96,8 +103,9 @@ def test_a_system_of_seeds_is_compared_by_its_mean(of_seeds: SystemComparison) -
             assert (low < 0 < high) == (difference.verdict == "no difference")
 
 
-def test_tables_and_lines_of_seeds_have_their_means(of_seeds: SystemComparison) -> None:
-    single = comparison.compare(compared.SEEDS, compared.TEXT)
+def test_tables_and_lines_of_seeds_have_their_means(
+    of_seeds: SystemComparison, single: SystemComparison
+) -> None:
     for table, each in zip(of_seeds.tables, single.tables, strict=True):
         for row, other in zip(table.rows, each.rows, strict=True):
             assert len(row.values) == 3

@@ -77,14 +77,21 @@ def finder(**changes: Any) -> PhraseFinder:
 TERMS = st.sampled_from(["a", "h", "hello", "world again", "b c", "again", "d.", "x"])
 
 
+@pytest.fixture(scope="module")
+def free(translator: Translator) -> list[list[Hypothesis]]:
+    """The hypotheses of the lines without terms."""
+    return translator.hypotheses(LINES, n_best=2)
+
+
 @hypothesis.settings(max_examples=12)
 @hypothesis.given(
     st.lists(st.lists(TERMS, max_size=3), min_size=len(LINES), max_size=len(LINES))
 )
 def test_every_term_is_in_the_translation_and_other_lines_stay(
-    translator: Translator, constraints: list[list[str]]
+    translator: Translator,
+    free: list[list[Hypothesis]],
+    constraints: list[list[str]],
 ) -> None:
-    free = translator.hypotheses(LINES, n_best=2)
     found = translator.hypotheses(LINES, n_best=2, constraints=constraints)
     for line, terms, before, after in zip(LINES, constraints, free, found, strict=True):
         if not line:

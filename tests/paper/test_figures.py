@@ -25,17 +25,22 @@ def curve(axes, name):
     return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
 
 
+@pytest.fixture(scope="module")
+def learning_rates():
+    [axes] = axes_of(figures.draw_learning_rates())
+    return axes
+
+
 @pytest.mark.parametrize(
     ("name", "d_model"), [("base", 512), ("big", 1024), ("row C4", 256)]
 )
-def test_the_learning_rate_is_equation_3(name, d_model):
-    [axes] = axes_of(figures.draw_learning_rates())
-    steps, rates = curve(axes, name)
+def test_the_learning_rate_is_equation_3(learning_rates, name, d_model):
+    steps, rates = curve(learning_rates, name)
     expected = d_model**-0.5 * np.minimum(steps**-0.5, steps * 4000**-1.5)
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
     assert (steps[0], steps[-1]) == (100, 300_000)
     assert steps[rates.argmax()] == 4000
-    labels = [line.get_label() for line in axes.lines]
+    labels = [line.get_label() for line in learning_rates.lines]
     [label] = [label for label in labels if label.startswith(name)]
     assert f"{(d_model * 4000) ** -0.5:.2e}" in label
 

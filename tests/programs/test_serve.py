@@ -53,7 +53,7 @@ def test_it_answers_and_sigterm_ends_it_after_what_it_accepted(
     # A lone sentence waits that long for others, and so is still there at the signal.
     # Any address of this machine is loopback, where it can be bound.
     host = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
-    flags = ("--port=0", "--wait_seconds=2", "--beam_sizes=2", f"--host={host}")
+    flags = ("--port=0", "--wait_seconds=1", "--beam_sizes=2", f"--host={host}")
     words = command(str(model), *flags)
     with runs.running(words, env=runs.environment(devices=1)) as process:
         assert process.stdout and process.stderr
