@@ -103,6 +103,8 @@ def test_weights_must_fit_and_all_be_used(
 def test_pickled_weights_are_read_and_never_executed(
     opus: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
+    import torch
+
     copy = shutil.copytree(opus, tmp_path / "copy")
     tensors = safetensors.load_file(copy / "model.safetensors")
     (copy / "model.safetensors").unlink()
@@ -112,15 +114,13 @@ def test_pickled_weights_are_read_and_never_executed(
         def __reduce__(self) -> Any:
             return pathlib.Path.touch, (trace,)
 
-    opus_models.torch.save(
-        {name: opus_models.torch.tensor(value) for name, value in tensors.items()}, path
-    )
+    torch.save({name: torch.tensor(value) for name, value in tensors.items()}, path)
     jax.tree.map(
         np.testing.assert_array_equal,
         opus_models.load(copy).params,
         opus_models.load(opus).params,
     )
-    opus_models.torch.save({"weights": Evil()}, path)
+    torch.save({"weights": Evil()}, path)
     with pytest.raises(ValueError, match=r"pytorch_model\.bin is damaged"):
         opus_models.load(copy)
     assert not trace.exists()

@@ -1,5 +1,6 @@
 """Models in the layout of the OPUS models, built and trained by transformers."""
 
+import importlib.util
 import json
 import pathlib
 from collections.abc import Sequence
@@ -11,13 +12,13 @@ import pytest
 from configs import own_text
 from vaswani_jax.exchange import marian_import
 
-torch = pytest.importorskip(
-    "torch", reason="torch is not installed: pip install -e '.[oracles]'"
-)
-transformers = pytest.importorskip(
-    "transformers", reason="transformers is not installed: .[oracles]"
-)
-torch.set_num_threads(1)  # the models are small, and the cores have other tests
+# Their imports take seconds, and wait for the tests that use them.
+for library in ("torch", "transformers"):
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(
+            f"{library} is not installed: pip install -e '.[oracles]'",
+            allow_module_level=True,
+        )
 
 SYLLABLES = "ba be bi bo bu da de di do du".split()
 CODE = ">>fra<<"
@@ -103,6 +104,9 @@ def build_separate(directory: pathlib.Path) -> Any:
 
 def untrained(rows: int, **changes: Any) -> Any:
     """Return a model with random weights, its bias of the logits too."""
+    import torch
+    import transformers
+
     torch.manual_seed(3)
     sides = {
         f"{side}_{key}": value
@@ -135,6 +139,9 @@ def untrained(rows: int, **changes: Any) -> Any:
 
 def train(network: Any, directory: pathlib.Path) -> None:
     """Train a model to spell words backwards, and write it."""
+    import torch
+    import transformers
+
     lines = sentences(400, seed=1)
     ignored = network.config.pad_token_id
     tokenizer = transformers.MarianTokenizer.from_pretrained(str(directory))

@@ -54,10 +54,11 @@ def run_import(directory: pathlib.Path, workdir: pathlib.Path) -> Any:
 def translate_by_transformers(
     directory: pathlib.Path, lines: list[str], *, alpha: float = 0.0
 ) -> tuple[list[str], list[float]]:
-    network = opus_models.transformers.MarianMTModel.from_pretrained(
-        str(directory)
-    ).eval()
-    tokenizer = opus_models.transformers.MarianTokenizer.from_pretrained(str(directory))
+    import torch
+    import transformers
+
+    network = transformers.MarianMTModel.from_pretrained(str(directory)).eval()
+    tokenizer = transformers.MarianTokenizer.from_pretrained(str(directory))
     # Lines of one length together: nothing is padded.
     indices_by_length = collections.defaultdict(list)
     for index, line in enumerate(lines):
@@ -65,7 +66,7 @@ def translate_by_transformers(
     texts, scores = [""] * len(lines), [0.0] * len(lines)
     for length, indices in indices_by_length.items():
         batch = [lines[index] for index in indices]
-        with opus_models.torch.no_grad():
+        with torch.no_grad():
             outputs = network.generate(
                 **tokenizer(batch, return_tensors="pt"),
                 num_beams=4,
@@ -121,6 +122,9 @@ def test_an_imported_model_translates_and_scores_as_it_did(
 def test_a_page_of_an_imported_model_has_the_attention_of_transformers(
     opus: pathlib.Path, imported: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
+    import torch
+    import transformers
+
     lines = opus_models.sentences(3, seed=11)
     (tmp_path / "lines").write_text("\n".join(lines))
     result = runs.run(
@@ -131,7 +135,7 @@ def test_a_page_of_an_imported_model_has_the_attention_of_transformers(
     assert result.returncode == 0, result.stderr.decode()
     page = json.loads((tmp_path / "page.json").read_text())
     assert [sentence["text"] for sentence in page["sentences"]] == lines
-    network = opus_models.transformers.MarianMTModel.from_pretrained(
+    network = transformers.MarianMTModel.from_pretrained(
         str(opus), attn_implementation="eager"
     ).eval()
     vocab = json.loads((opus / "vocab.json").read_text())
@@ -144,10 +148,10 @@ def test_a_page_of_an_imported_model_has_the_attention_of_transformers(
             for side in ("source", "target_out")
         )
         start = network.config.decoder_start_token_id
-        with opus_models.torch.no_grad():
+        with torch.no_grad():
             expected = network(
-                input_ids=opus_models.torch.tensor([source]),
-                decoder_input_ids=opus_models.torch.tensor([[start, *output[:-1]]]),
+                input_ids=torch.tensor([source]),
+                decoder_input_ids=torch.tensor([[start, *output[:-1]]]),
                 output_attentions=True,
             )
         for kind, field in fields.items():
@@ -168,6 +172,8 @@ SEPARATE = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 24}
 def test_models_of_all_depths_come_and_go_with_their_logits(
     tmp_path: pathlib.Path, encoder: int, decoder: int, vocabularies: dict[str, Any]
 ) -> None:
+    import torch
+
     rows, path = 20, tmp_path / "config.json"
     depths = {"encoder_layers": encoder, "decoder_layers": decoder}
     network = opus_models.untrained(rows, **depths, **vocabularies).eval()
@@ -191,10 +197,10 @@ def test_models_of_all_depths_come_and_go_with_their_logits(
     )
     generator = np.random.default_rng(1)
     source, target_in = generator.integers(1, rows - 1, (2, 3, 7))
-    with opus_models.torch.no_grad():
+    with torch.no_grad():
         expected = network(
-            input_ids=opus_models.torch.tensor(source),
-            decoder_input_ids=opus_models.torch.tensor(target_in),
+            input_ids=torch.tensor(source),
+            decoder_input_ids=torch.tensor(target_in),
         ).logits.numpy()
     logits: Any = transformer.Transformer(model, sizes).apply(
         {"params": params},
@@ -214,8 +220,11 @@ def test_models_of_all_depths_come_and_go_with_their_logits(
 def test_separate_vocabularies_are_imported_with_their_ids(
     tmp_path: pathlib.Path,
 ) -> None:
+    import torch
+    import transformers
+
     network = opus_models.build_separate(tmp_path).eval()
-    tokenizer = opus_models.transformers.MarianTokenizer.from_pretrained(str(tmp_path))
+    tokenizer = transformers.MarianTokenizer.from_pretrained(str(tmp_path))
     lines = opus_models.sentences(8, seed=2)
     targets = [opus_models.spelt_backwards(line) for line in lines]
     model = opus_models.load(tmp_path)
@@ -237,10 +246,10 @@ def test_separate_vocabularies_are_imported_with_their_ids(
         assert [vocabs[0][subwords.source.subword(i)] for i in source] == source_ids
         assert [vocabs[1][subwords.target.subword(i)] for i in output] == labels
         start = network.config.decoder_start_token_id
-        with opus_models.torch.no_grad():
+        with torch.no_grad():
             expected = network(
-                input_ids=opus_models.torch.tensor([source_ids]),
-                decoder_input_ids=opus_models.torch.tensor([[start, *labels[:-1]]]),
+                input_ids=torch.tensor([source_ids]),
+                decoder_input_ids=torch.tensor([[start, *labels[:-1]]]),
             ).logits.numpy()
         logits: Any = transformer.Transformer(
             model.settings.model, subwords.size
@@ -344,6 +353,8 @@ def test_an_imported_vocabulary_is_kept(imported: pathlib.Path) -> None:
 def test_an_imported_model_leaves_as_it_came(
     opus: pathlib.Path, imported: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
+    import transformers
+
     exports = {}
     for form in ("marian", "ctranslate2"):
         exports[form] = tmp_path / form
@@ -359,7 +370,7 @@ def test_an_imported_model_leaves_as_it_came(
     texts_after, scores_after = translate_by_transformers(exports["marian"], lines)
     assert texts_after == texts
     np.testing.assert_allclose(scores_after, scores, rtol=1e-3, atol=1e-3)
-    tokenizer = opus_models.transformers.MarianTokenizer.from_pretrained(str(opus))
+    tokenizer = transformers.MarianTokenizer.from_pretrained(str(opus))
     engine = pytest.importorskip("ctranslate2").Translator(str(exports["ctranslate2"]))
     translations = engine.translate_batch(
         [tokenizer.tokenize(line) for line in lines], beam_size=4, length_penalty=0.0

@@ -3,6 +3,7 @@
 `pip install -c constraints.txt -e '.[oracles]'` installs it; .ci/run does.
 """
 
+import importlib.util
 import math
 from typing import Any
 
@@ -17,10 +18,11 @@ from vaswani_jax.core import config, parallel, types
 from vaswani_jax.model import transformer
 from vaswani_jax.training import loss, optimizer, step
 
-torch = pytest.importorskip(
-    "torch", reason="torch is not installed: pip install -e '.[oracles]'"
-)
-nn, functional = torch.nn, torch.nn.functional
+# Its import takes seconds, and waits for the tests that use it.
+if importlib.util.find_spec("torch") is None:
+    pytest.skip(
+        "torch is not installed: pip install -e '.[oracles]'", allow_module_level=True
+    )
 
 V, B, S, T = 29, 5, 9, 8
 SIZES = {
@@ -34,49 +36,54 @@ SIZES = {
 }
 
 
-class Network(nn.Module):
-    """Post-norm nn.Transformer, without the last norms that the paper does not have."""
+def make_network(model: config.ModelConfig) -> Any:
+    """Return a post-norm nn.Transformer, without last norms: the paper has none."""
+    import torch
 
-    def __init__(self, model: config.ModelConfig) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(V, model.d_model)
-        self.core = nn.Transformer(
-            model.d_model,
-            model.num_heads,
-            model.encoder_layers,
-            model.decoder_layers,
-            model.d_ff,
-            dropout=0.0,
-            batch_first=True,
-            layer_norm_eps=1e-6,
-        )
-        self.core.encoder.norm = self.core.decoder.norm = None
-        self.scale = math.sqrt(model.d_model)
-        # Section 3.5, by torch.
-        rates = 10000 ** (-torch.arange(0, model.d_model, 2) / model.d_model)
-        angles = torch.arange(64)[:, None] * rates
-        both = torch.stack([angles.sin(), angles.cos()], dim=-1)
-        self.positions = both.reshape(64, model.d_model)
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = torch.nn.Embedding(V, model.d_model)
+            self.core = torch.nn.Transformer(
+                model.d_model,
+                model.num_heads,
+                model.encoder_layers,
+                model.decoder_layers,
+                model.d_ff,
+                dropout=0.0,
+                batch_first=True,
+                layer_norm_eps=1e-6,
+            )
+            self.core.encoder.norm = self.core.decoder.norm = None
+            self.scale = math.sqrt(model.d_model)
+            # Section 3.5, by torch.
+            rates = 10000 ** (-torch.arange(0, model.d_model, 2) / model.d_model)
+            angles = torch.arange(64)[:, None] * rates
+            both = torch.stack([angles.sin(), angles.cos()], dim=-1)
+            self.positions = both.reshape(64, model.d_model)
 
-    def embed(self, tokens: Any) -> Any:
-        return self.embedding(tokens) * self.scale + self.positions[: tokens.shape[1]]
+        def embed(self, tokens: Any) -> Any:
+            positions = self.positions[: tokens.shape[1]]
+            return self.embedding(tokens) * self.scale + positions
 
-    def encode(self, source: Any) -> Any:
-        return self.core.encoder(
-            self.embed(source), src_key_padding_mask=source == types.PAD_ID
-        )
+        def encode(self, source: Any) -> Any:
+            return self.core.encoder(
+                self.embed(source), src_key_padding_mask=source == types.PAD_ID
+            )
 
-    def forward(self, source: Any, target_in: Any) -> Any:
-        length = target_in.shape[1]
-        later = torch.triu(torch.ones(length, length, dtype=torch.bool), diagonal=1)
-        hidden = self.core.decoder(
-            self.embed(target_in),
-            self.encode(source),
-            tgt_mask=later,
-            tgt_key_padding_mask=target_in == types.PAD_ID,
-            memory_key_padding_mask=source == types.PAD_ID,
-        )
-        return hidden @ self.embedding.weight.T
+        def forward(self, source: Any, target_in: Any) -> Any:
+            length = target_in.shape[1]
+            later = torch.triu(torch.ones(length, length, dtype=torch.bool), diagonal=1)
+            hidden = self.core.decoder(
+                self.embed(target_in),
+                self.encode(source),
+                tgt_mask=later,
+                tgt_key_padding_mask=target_in == types.PAD_ID,
+                memory_key_padding_mask=source == types.PAD_ID,
+            )
+            return hidden @ self.embedding.weight.T
+
+    return Network()
 
 
 def torch_names(path: str) -> str:
@@ -130,10 +137,12 @@ def to_torch(params: Any) -> dict[str, np.ndarray]:
     return weights
 
 
-def network_of(model: config.ModelConfig, params: Any) -> Network:
+def network_of(model: config.ModelConfig, params: Any) -> Any:
     """torch's network with our parameters; attention's biases, which the paper does
     not have, are zero and stay so."""
-    network = Network(model)
+    import torch
+
+    network = make_network(model)
     weights = to_torch(params)
     for name, parameter in network.named_parameters():
         if name in weights:
@@ -163,11 +172,15 @@ def batch_of(seed: int) -> types.Batch:
 
 
 def long(ids: np.ndarray) -> Any:
+    import torch
+
     return torch.tensor(np.asarray(ids), dtype=torch.long)
 
 
-def loss_of(network: Network, batch: types.Batch, *, label_smoothing: float) -> Any:
+def loss_of(network: Any, batch: types.Batch, *, label_smoothing: float) -> Any:
     """The mean over real tokens; torch spreads the smoothing over all V, too."""
+    from torch.nn import functional
+
     logits = network(long(batch.source), long(batch.target_in))
     return functional.cross_entropy(
         logits.flatten(0, 1),
@@ -230,6 +243,8 @@ def test_loss_and_every_gradient_are_torchs(
 
 
 def test_twenty_updates_are_those_of_torchs_adam(model: config.ModelConfig) -> None:
+    import torch
+
     small = settings.small_settings(**SIZES, **{"optimizer.warmup_steps": 8})
     state = step.create_state(small, vocab_size=V)
     peer = network_of(small.model, state.params).train()
