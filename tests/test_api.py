@@ -19,7 +19,7 @@ LINES = ["a b c", "", "d e f g", "h a a"]
 
 def write_run(workdir: pathlib.Path, *, seed: int = 1, **overrides: Any) -> None:
     """Write a workdir of a model that has learned nothing."""
-    run_settings = settings.small_settings(**{"model.num_layers": 2, **overrides})
+    run_settings = settings.small_settings(**overrides)
     vocabulary = prepared.open_or_prepare(
         run_settings,
         workdir / "data",

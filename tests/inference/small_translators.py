@@ -15,6 +15,8 @@ from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 
 LINES = ["a b c", "", "d e f g", "h a a"]
+# Where layers could be taken for one another; elsewhere one layer is enough.
+TWO_LAYERS = {"model.num_layers": 2}
 
 
 def learn_vocabulary() -> Vocabulary:
@@ -26,7 +28,7 @@ def learn_vocabulary() -> Vocabulary:
 def make_translator(
     vocabulary: Vocabulary, *, seeds: tuple[int, ...] = (1,), **overrides: Any
 ) -> Translator:
-    small = settings.small_settings(**{"model.num_layers": 2, **overrides})
+    small = settings.small_settings(**overrides)
     members = []
     for seed in seeds:
         params = settings.random_params(
@@ -42,8 +44,7 @@ def make_parser() -> Translator:
     words = WordSubwords(learn_subwords(["a b c d e f g h"] * 20, data).model)
     symbols = TreeSymbols.learn(["(S (NP (DT a) (NN b)) (VP (V c)))"], terminals="tag")
     vocabulary = Vocabulary(words, symbols, is_shared=False)
-    changes = {"model.num_layers": 1, "search.max_tokens": 12}
-    return make_translator(vocabulary, seeds=(1, 2), **changes)
+    return make_translator(vocabulary, seeds=(1, 2), **{"search.max_tokens": 12})
 
 
 def ids_of(

@@ -9,7 +9,13 @@ import pytest
 
 from tests import reference
 from tests.inference import small_translators
-from tests.inference.small_translators import LINES, ids_of, make_translator, names
+from tests.inference.small_translators import (
+    LINES,
+    TWO_LAYERS,
+    ids_of,
+    make_translator,
+    names,
+)
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.loaded_models import LoadedModels
@@ -18,7 +24,7 @@ from vaswani_jax.inference.translator import Translator
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return make_translator(small_translators.learn_vocabulary())
+    return make_translator(small_translators.learn_vocabulary(), **TWO_LAYERS)
 
 
 def test_scores_are_those_of_the_reference_model(

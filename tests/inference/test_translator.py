@@ -9,7 +9,13 @@ import pytest
 
 from tests import reference, settings
 from tests.inference import small_translators
-from tests.inference.small_translators import LINES, ids_of, make_translator, names
+from tests.inference.small_translators import (
+    LINES,
+    TWO_LAYERS,
+    ids_of,
+    make_translator,
+    names,
+)
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.inference import decode_job, trees
@@ -139,7 +145,7 @@ def test_a_recorded_search_begins_with_prefixes_and_repeats_nothing(
 ) -> None:
     search = {"no_repeat_ngram": 1, "min_tokens": 3, "length_penalty_form": "power"}
     changes = {f"search.{key}": value for key, value in search.items()}
-    translator = make_translator(vocabulary, **changes, **{"model.num_layers": 1})
+    translator = make_translator(vocabulary, **changes)
     prefixes = ["c d", "", "", "a"]
     assert_records_equal_hypotheses(translator, LINES, n_best=1, prefixes=prefixes)
     with pytest.raises(ValueError, match="sampling=True draws outputs at random"):
@@ -180,7 +186,7 @@ def test_warnings_name_the_settings_of_the_call(
 def test_attention_is_that_of_the_reference_model(
     vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    translator = make_translator(vocabulary, **changes)
+    translator = make_translator(vocabulary, **TWO_LAYERS, **changes)
     line, target = "a b c d", "h g"
     source, target_in, target_out = ids_of(translator, line, target)
     expected: list[np.ndarray] = []
@@ -228,12 +234,16 @@ def test_the_attention_of_an_ensemble_is_the_mean_of_its_models(
     vocabulary: Vocabulary,
 ) -> None:
     first, second, both = (
-        make_translator(vocabulary, seeds=seeds).attention("a b", "c").memory
+        make_translator(vocabulary, seeds=seeds, **TWO_LAYERS)
+        .attention("a b", "c")
+        .memory
         for seeds in ((1,), (2,), (1, 2))
     )
     np.testing.assert_allclose(both, (first + second) / 2, rtol=1e-5, atol=1e-6)
-    shallow = make_translator(vocabulary, **{"model.num_decoder_layers": 1})
-    members = [*shallow.members, *make_translator(vocabulary).members]
+    shallow = make_translator(
+        vocabulary, **TWO_LAYERS, **{"model.num_decoder_layers": 1}
+    )
+    members = [*shallow.members, *make_translator(vocabulary, **TWO_LAYERS).members]
     mixed = Translator(shallow.config, vocabulary, members=members)
     with pytest.raises(ValueError, match=r"numbers of encoder layers.* \[\(2, 1, 2\),"):
         mixed.attention("a b", "c")
