@@ -141,7 +141,6 @@ def test_a_file_that_is_no_model_is_refused(
 def test_a_marian_directory_translates_as_the_run_that_it_came_from(
     tmp_path: pathlib.Path,
 ) -> None:
-    pytest.importorskip("safetensors")
     write_run(tmp_path / "run", **{"model.d_v": 4})
     translator = vaswani_jax.load(tmp_path / "run")
     directory = tmp_path / "marian"

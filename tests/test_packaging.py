@@ -20,7 +20,7 @@ MODULES = sorted(
     for path in PACKAGE.rglob("*.py")
 )
 # What the extras install, by the name that is imported.
-EXTRAS = "babel matplotlib torch transformers ctranslate2 flatbuffers nltk py3langid"
+EXTRAS = "babel matplotlib torch transformers ctranslate2 nltk py3langid"
 # Imports every module; names of libraries come first, then what is missing.
 PROGRAM = """
 import importlib, json, signal, sys

@@ -49,7 +49,6 @@ def test_a_model_that_marian_has_not_is_refused(
 
 
 def test_the_vocabulary_and_the_languages_are_written(tmp_path: pathlib.Path) -> None:
-    pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
     locales = {"data.source_locale": "en", "data.target_locale": "fr"}
     small = settings.small_settings(**SQUARE, **locales)
     vocabulary = settings.letters_vocabulary()

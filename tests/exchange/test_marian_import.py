@@ -8,12 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from configs import own_text
 from tests.oracles import opus_models
 from vaswani_jax.exchange import marian_import
-
-safetensors = pytest.importorskip("safetensors.numpy")
 
 CONFIG_REFUSALS = {
     "max_position_embeddings": ("many", "max_position_embeddings must be a positive"),
@@ -71,12 +70,12 @@ def test_weights_must_fit_and_all_be_used(
 ) -> None:
     copy = shutil.copytree(opus, tmp_path / "copy")
     path = copy / "model.safetensors"
-    tensors = safetensors.load_file(path)
+    tensors = safetensors.numpy.load_file(path)
     bias = "final_logits_bias"
     name = "model.encoder.layers.1.fc1.weight"
 
     def error(changed: dict[str, Any]) -> str:
-        safetensors.save_file(changed, path)
+        safetensors.numpy.save_file(changed, path)
         with pytest.raises(ValueError) as caught:
             opus_models.load(copy)
         return str(caught.value)
@@ -106,7 +105,7 @@ def test_pickled_weights_are_read_and_never_executed(
     import torch
 
     copy = shutil.copytree(opus, tmp_path / "copy")
-    tensors = safetensors.load_file(copy / "model.safetensors")
+    tensors = safetensors.numpy.load_file(copy / "model.safetensors")
     (copy / "model.safetensors").unlink()
     path, trace = copy / "pytorch_model.bin", tmp_path / "executed"
 
@@ -162,7 +161,7 @@ def test_an_error_without_a_message_is_named(
     def fail(path: object) -> None:
         raise EOFError
 
-    monkeypatch.setattr(safetensors, "load_file", fail)
+    monkeypatch.setattr(safetensors.numpy, "load_file", fail)
     with pytest.raises(ValueError, match=r"safetensors is damaged: EOFError\(\)"):
         opus_models.load(copy)
 

@@ -72,7 +72,6 @@ def test_settings_of_sampling_are_those_of_transformers() -> None:
 
 def saved(directory: pathlib.Path, **changes: Any) -> dict[str, Any]:
     """Return an export's generation_config.json."""
-    pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
     search = {f"search.{key}": value for key, value in changes.items()}
     small = settings.small_settings(**search, **{"model.d_v": 4, "data.vocab_size": 16})
     vocabulary = settings.learn_vocabulary(["a b c d e f g h"] * 20, small.data)

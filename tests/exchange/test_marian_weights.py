@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from tests import settings
 from vaswani_jax.exchange import marian_weights
@@ -100,9 +101,6 @@ def test_tensors_must_fit_and_all_be_used(full: Any) -> None:
 
 
 def test_files_of_weights_are_checked(tmp_path: pathlib.Path) -> None:
-    safetensors = pytest.importorskip(
-        "safetensors.numpy", reason="safetensors is not installed: .[export]"
-    )
     with pytest.raises(FileNotFoundError, match=r"neither model\.safetensors nor"):
         marian_weights.read_tensors(tmp_path, is_shared=True)
     path = tmp_path / "model.safetensors"
@@ -110,7 +108,7 @@ def test_files_of_weights_are_checked(tmp_path: pathlib.Path) -> None:
 
     def read(**tensors: np.ndarray) -> dict[str, np.ndarray]:
         names = {"head": "lm_head.weight", "shared": TABLE, "other": "other"}
-        safetensors.save_file({names[k]: t for k, t in tensors.items()}, path)
+        safetensors.numpy.save_file({names[k]: t for k, t in tensors.items()}, path)
         return marian_weights.read_tensors(tmp_path, is_shared=True)
 
     # The table has its main name, whichever it had.

@@ -48,7 +48,6 @@ def test_marian_reads_special_tokens_in_a_text_as_text(
     transformers = pytest.importorskip(
         "transformers", reason="transformers is not installed: .[export]"
     )
-    pytest.importorskip("safetensors", reason="safetensors is not installed: .[export]")
     formats.save(tmp_path, translator, form="marian")
     tokenizer = transformers.MarianTokenizer.from_pretrained(str(tmp_path))
     lines = [*SPELT, *UGLY]

@@ -13,7 +13,6 @@ from tests import reference, settings
 from vaswani_jax.core import types
 from vaswani_jax.exchange import stablehlo
 
-pytest.importorskip("flatbuffers", reason="flatbuffers is not installed: .[export]")
 V = 11
 
 

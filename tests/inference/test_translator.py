@@ -23,6 +23,7 @@ from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.results import Hypothesis
 from vaswani_jax.inference.translator import Translator
 
+
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
     return small_translators.learn_vocabulary()

@@ -133,7 +133,7 @@ def read_starts(workdir: pathlib.Path) -> list[dict[str, Any]]:
 
 def _last_id(starts: Sequence[Mapping[str, Any]]) -> str:
     """Return the id of the last start that has one; "" if none has."""
-    # Earlier versions have recorded no id.
+    # Starts of old versions have no id.
     ids = [str(start["id"]) for start in starts if "id" in start]
     return ids[-1] if ids else ""
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from vaswani_jax.core import language_codes
-from vaswani_jax.core.suggestions import closest
+from vaswani_jax.core.suggestions import find_closest
 
 # From ISO 639-2 and 639-3 codes, and from withdrawn ones, to the shortest, as in the
 # Unicode CLDR.
@@ -103,7 +103,7 @@ def suggest_language(locale: str) -> str:
     code = language_codes.CODES_BY_COUNTRY.get(word) or by_name.get(word)
     if not code and len(word) > 3:
         # The name that is nearest, then its code.
-        code = next((by_name[name] for name in closest(word, by_name)), None)
+        code = next((by_name[name] for name in find_closest(word, by_name)), None)
     return f"; did you mean {code}?" if code else ""
 
 

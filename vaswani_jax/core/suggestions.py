@@ -14,13 +14,13 @@ def suggest(word: str, names: Iterable[str], *, prefix: str = "") -> str:
     >>> suggest("trian", ["train", "translate"])
     '; did you mean train?'
     """
-    return _question(prefix + name for name in closest(word, names))
+    return _question(prefix + name for name in find_closest(word, names))
 
 
-def closest(word: str, names: Iterable[str]) -> list[str]:
+def find_closest(word: str, names: Iterable[str]) -> list[str]:
     """Return the name that is closest to a word, or no name.
 
-    >>> closest("trian", ["train", "translate"]), closest("x", ["train"])
+    >>> find_closest("trian", ["train", "translate"]), find_closest("x", ["train"])
     (['train'], [])
     """
     return difflib.get_close_matches(word, list(names), n=1)
@@ -55,7 +55,7 @@ def suggest_directory(path: pathlib.Path) -> str:
     names = []
     with contextlib.suppress(OSError):
         names = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
-    return _question(str(path.with_name(name)) for name in closest(path.name, names))
+    return _question(str(path.with_name(name)) for name in find_closest(path.name, names))
 
 
 def _question(names: Iterable[str]) -> str:

@@ -57,7 +57,9 @@ def prepare(
         ImportError: A package that the settings need is not installed.
     """
     configured_subwords = [None, None] if vocabulary else load_configured_sides(data)
-    run_vocabulary.check_dropout(data, vocabulary, configured=configured_subwords)
+    run_vocabulary.check_dropout(
+        data, vocabulary, configured_subwords=configured_subwords
+    )
     if vocabulary:
         run_vocabulary.check_kind(vocabulary, data)
     data_rules.check_languages(data)

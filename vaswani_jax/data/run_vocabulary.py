@@ -22,22 +22,22 @@ def check_dropout(
     data: config.DataConfig,
     vocabulary: Vocabulary | None,
     *,
-    configured: Sequence[Subwords | None],
+    configured_subwords: Sequence[Subwords | None],
 ) -> None:
     """Refuse subword dropout with a given vocabulary that has no merges.
 
     Args:
         data: Settings, which have the dropout.
         vocabulary: The vocabulary of --init_from; None without it.
-        configured: The subwords of the files that the settings name, for each side.
+        configured_subwords: Those of the files that the settings name, by side.
 
     Raises:
-        ValueError: The message says who names the vocabulary.
+        ValueError: A vocabulary has no merges; the message says who names it.
     """
     if not data.subword_dropout:
         return
     names = ["--init_from", *(f"config.data.{key}" for key in VOCABULARY_KEYS)]
-    for name, subwords in zip(names, [vocabulary, *configured], strict=True):
+    for name, subwords in zip(names, [vocabulary, *configured_subwords], strict=True):
         if subwords is not None and not subwords.accepts_dropout:
             raise ValueError(
                 f"config.data.subword_dropout={data.subword_dropout} needs BPE: the "
@@ -64,24 +64,25 @@ def check_kind(vocabulary: Vocabulary, data: config.DataConfig) -> None:
 
 
 def describe_origin(
-    configured: Sequence[Subwords | None], data: config.DataConfig
+    configured_subwords: Sequence[Subwords | None], data: config.DataConfig
 ) -> str:
     """Return where the vocabulary's subwords come from, as "given and learned bpe"."""
-    sides = configured[:1] if data.vocabulary_sharing == "shared" else configured
+    is_shared = data.vocabulary_sharing == "shared"
+    sides = configured_subwords[:1] if is_shared else configured_subwords
     origin = f"learned {data.subword_model}"
     return " and ".join(sorted({"given" if side else origin for side in sides}))
 
 
 def make_vocabulary(
     data: config.DataConfig,
-    configured: Sequence[Subwords | None],
+    configured_subwords: Sequence[Subwords | None],
     *,
     seed: int,
     training: TrainingText,
 ) -> Vocabulary:
     """Return the vocabulary of the files in the settings; learn what they lack."""
     if data.source == "treebank":
-        subwords = configured[0] or _learn(data, 0, training=training)
+        subwords = configured_subwords[0] or _learn(data, 0, training=training)
         return Vocabulary(
             WordSubwords(subwords.model),
             TreeSymbols.learn(
@@ -91,10 +92,10 @@ def make_vocabulary(
             is_shared=False,
         )
     if data.vocabulary_sharing == "shared":
-        return Vocabulary.shared(configured[0] or _learn(data, None, training=training))
+        return Vocabulary.shared(configured_subwords[0] or _learn(data, None, training=training))
     source, target = (
         subwords or _learn(data, side, training=training)
-        for side, subwords in enumerate(configured)
+        for side, subwords in enumerate(configured_subwords)
     )
     return Vocabulary(source, target, is_shared=False)
 

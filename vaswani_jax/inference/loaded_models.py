@@ -42,7 +42,7 @@ class LoadedModels:
         """Keep the parts; nothing is computed and no device touched.
 
         Args:
-            config: Its `search` says how to translate.
+            config: Its `search` limits the lengths of lines.
             vocabulary: The subwords of every member.
             members: The models, whose probabilities are averaged.
         """
@@ -220,6 +220,7 @@ class LoadedModels:
             (source, [*target, types.EOS_ID])
             for source, target in zip(source_ids, target_ids, strict=True)
         ]
+
 
 def check_finite(log_probs: Float[np.ndarray, "T"], *, line: int) -> None:
     """Refuse log-probabilities that are no finite numbers.

@@ -58,7 +58,7 @@ def read_input(
         OSError: A file is missing.
         ValueError: The run has no such text, or a file cannot be read.
     """
-    data = None  # The run may have only a vocabulary.
+    data = None  # A model in one file has only a vocabulary.
     if directory := prepared.find_directory(settings.data, workdir):
         data = prepared.open_matching(settings, directory, compare_text=False)
     split, files = names[0], file_names(names)

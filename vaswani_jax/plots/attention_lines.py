@@ -212,7 +212,7 @@ def draw(layer: Layer, panels: Sequence[Panel], *, title: str) -> Any:
         + PANEL_GAP * (len(panels) - 1)
         + NOTE_HEIGHT
     )
-    axes = canvas.new_axes((0, width), (0, height))
+    axes = canvas.new_axes((0.0, width), (0.0, height))
     top = height - MARGIN
     _write_lines(axes, titles, top=top, weight="bold")
     top -= (len(titles) + 0.4) * CAPTION_HEIGHT

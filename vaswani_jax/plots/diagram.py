@@ -40,7 +40,7 @@ class Canvas:
 
     def __init__(self, width: float, height: float) -> None:
         """Make an empty figure of a width and a height in inches."""
-        self._axes = canvas.new_axes((0, width), (0, height))
+        self._axes = canvas.new_axes((0.0, width), (0.0, height))
         self.figure: Any = self._axes.figure
 
     @classmethod
