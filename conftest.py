@@ -32,19 +32,20 @@ hypothesis.settings.load_profile("no_deadline")
 def pytest_collect_file(
     file_path: pathlib.Path,
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for no doctests in modules of tests, which have none."""
+    """Collect no doctests from test modules."""
     collectors = yield
     if not file_path.name.startswith("test_"):
         return collectors
-    # That of doctests is a class of its own.
+    # Doctests have another class of collector.
     return [collector for collector in collectors if type(collector) is pytest.Module]
 
 
 def pytest_collection_finish() -> None:
-    """Let garbage collections pass by what stays for all tests, and be fewer."""
+    """Keep the garbage collector from what stays for all tests, and run it less."""
     gc.collect()
     gc.freeze()
-    # A trace allocates as many as Python's own threshold, 700 or 2,000, in a moment.
+    # Tracing soon allocates more objects than Python's default threshold (700 or
+    # 2,000).
     gc.set_threshold(20_000, 10, 10)
 
 

@@ -108,7 +108,9 @@ def test_a_run_and_itself_are_no_different(
         assert scores.differences[0].p_value == 1
     assert translations == []
     assert result.text == "test" and result.num_lines == 30
-    lower_case = comparer.compare_systems([run, run], scoring={"lowercase_scores": True})
+    lower_case = comparer.compare_systems(
+        [run, run], scoring={"lowercase_scores": True}
+    )
     assert lower_case.scores[0].metric == "sacrebleu_lc"
 
 

@@ -1,4 +1,4 @@
-"""Modules of tests have tests alone: they are looked through for nothing else."""
+"""Test modules have no doctests, so none are collected from them."""
 
 import pathlib
 

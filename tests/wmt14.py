@@ -66,8 +66,10 @@ def serving(find: Callable[[str], BinaryIO | None]) -> Iterator[Server]:
         for name in names[:2]:
             os.environ[name] = f"http://127.0.0.1:{server.server_port}"
         # Else the end of the server waits for half a second.
-        often = {"poll_interval": 0.01}
-        threading.Thread(target=server.serve_forever, kwargs=often, daemon=True).start()
+        options = {"poll_interval": 0.01}
+        threading.Thread(
+            target=server.serve_forever, kwargs=options, daemon=True
+        ).start()
         try:
             yield server
         finally:

@@ -131,8 +131,8 @@ def load_config(
         overrides: Settings to change, by dotted keys.
 
     Raises:
-        ValueError: There is no such preset, file or run, or a setting is unknown, out
-            of range, or a training text that `data.corpora` replaces.
+        ValueError: There is no such preset, file or run; a setting is unknown or out of
+            range; or an override names a training text that `data.corpora` replaces.
     """
     values = presets.load(*presets.find(os.fspath(name)))
     overrides = overrides or {}

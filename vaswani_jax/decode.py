@@ -225,9 +225,10 @@ def _texts(names: Iterable[str | None]) -> Iterator[Iterator[str]]:
 
 
 def _shared_flags() -> dict[str, Any]:
-    """Return the flags that all processes must have; of a name only whether it is set.
+    """Return the flags that must be equal in all processes.
 
-    The same file may have another name on each host.
+    Of a file's or a run's name, only whether it is set counts: it may differ on each
+    host.
     """
     values: Sequence[flags.FlagHolder[Any]] = (
         *(FORMAT, TOKENIZE, NUM_HYPOTHESES, TOKEN_SCORES, PLACEHOLDERS),

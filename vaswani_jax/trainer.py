@@ -251,9 +251,9 @@ def check_seeds_directory(name: str) -> None:
 
 
 def _check_finished(config: Config, run: str) -> None:
-    """Refuse settings with which a finished run has not been trained.
+    """Refuse settings that differ from those of a finished run.
 
-    No update is left that would apply them.
+    No update is left to apply them.
 
     Raises:
         ValueError: A setting that decides the updates differs from the recorded one.

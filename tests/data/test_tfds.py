@@ -170,8 +170,8 @@ WORKS = ("tqdm.tqdm", "shutil.copyfileobj")
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
-    """Return what preparations left that were killed, and so could not clean up.
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """Return the directory of each preparation that was killed before it cleaned up.
 
     One was killed while it converted, one while it extracted.
     """
@@ -185,9 +185,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
 @pytest.mark.usefixtures("no_checksums")
 @pytest.mark.parametrize("work", WORKS)
 def test_a_preparation_that_was_killed_leaves_nothing_behind(
-    server: archives.Server, killed: dict[str, pathlib.Path], work: str
+    server: archives.Server, directories: dict[str, pathlib.Path], work: str
 ) -> None:
-    directory = killed[work]
+    directory = directories[work]
     assert list(directory.rglob("incomplete.*"))
     data = small_wmt14.settings_of(directory).data
     tfds.prepare(data)

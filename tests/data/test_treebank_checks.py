@@ -108,9 +108,7 @@ def test_outputs_that_many_trees_exceed_bring_a_warning(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.9])
-def test_outputs_are_as_long_with_dropout_of_merges_as_without(
-    treebank, caplog, dropout
-):
+def test_the_warning_measures_sources_without_dropout(treebank, caplog, dropout):
     """Training reads a source in more subwords than a search."""
     (treebank / "04.trees").write_text("(S" + " (NP (NN bread))" * 4 + ")\n")
     overrides = {

@@ -74,7 +74,9 @@ def test_p_values_are_those_of_the_enumeration(num_first: int, num_second: int) 
 
 
 @pytest.mark.parametrize(("num_first", "num_second"), [(2, 2), (3, 1), (2, 3)])
-def test_several_runs_are_no_further_lines(num_first: int, num_second: int) -> None:
+def test_repeated_runs_do_not_count_as_more_lines(
+    num_first: int, num_second: int
+) -> None:
     """The same run again and again is no more evidence than once."""
     references = compared.REFERENCES[:60]
     first, second = (

@@ -120,7 +120,7 @@ def test_a_run_that_begins_again_has_no_flaw_of_its_past(tmp_path):
     assert continued.revisions == ("abc", "def")
 
 
-def test_a_score_of_an_earlier_run_is_none_of_the_run_that_begins_again(tmp_path):
+def test_a_score_of_an_earlier_run_does_not_count_for_the_next(tmp_path):
     first, second = (
         {"id": f"{letter * 32}", "init_from": "", "changes": [], "step": 0}
         for letter in "ab"

@@ -20,7 +20,7 @@ REFUSED = {
 def refusals(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     lines = [(["/nowhere", flag], tmp_path_factory.mktemp("line")) for flag in REFUSED]
     return dict(zip(REFUSED, command_lines.run("average", lines), strict=True))
 

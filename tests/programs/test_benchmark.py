@@ -157,7 +157,7 @@ REFUSED = {
 def refusals(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     directory = tmp_path_factory.mktemp("lines")
     lines = [([CONFIG, *SMALL, *line.split()], directory) for line in REFUSED]
     return dict(zip(REFUSED, command_lines.run("benchmark", lines), strict=True))

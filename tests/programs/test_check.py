@@ -33,7 +33,7 @@ REFUSED = {
 def refusals(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     lines = [(line.split(), tmp_path_factory.mktemp("line")) for line in REFUSED]
     return dict(zip(REFUSED, command_lines.run("check", lines), strict=True))
 

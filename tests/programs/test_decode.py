@@ -303,7 +303,7 @@ REFUSED = {
 def refusals(
     trained: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     directory = tmp_path_factory.mktemp("lines")
     _, _, _, *flags = runs.command("decode", trained)
     lines = [([*flags, *line.split()], directory) for line in REFUSED]

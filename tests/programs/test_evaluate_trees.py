@@ -39,7 +39,7 @@ def write_trees(directory: pathlib.Path, *, gold: str, test: str) -> None:
 
 
 def name_files(words: Sequence[str]) -> list[str]:
-    """Return words that name both files, in front of the others if these do not."""
+    """Return the words, after the names of both files unless they have --gold."""
     files = [] if "--gold" in "".join(words) else ["gold.trees", "test.trees"]
     return [*files, *words]
 
@@ -202,7 +202,7 @@ REFUSED = {
 def refusals(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     lines = []
     for words, test, _ in REFUSED.values():
         directory = tmp_path_factory.mktemp("line")

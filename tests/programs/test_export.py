@@ -197,7 +197,7 @@ REFUSED = {
 def refusals(
     trained: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     _, _, _, *flags = runs.command("export", trained)
     lines = [
         ([*flags, *line.split()], tmp_path_factory.mktemp("line")) for line in REFUSED

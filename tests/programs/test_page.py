@@ -190,7 +190,7 @@ def fill_in_paths(text: str, paths: dict[str, pathlib.Path]) -> str:
 def refusals(
     paths: dict[str, pathlib.Path], directories: dict[str, pathlib.Path]
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     lines = []
     for line, directory in directories.items():
         words = fill_in_paths(line, {**paths, "EMPTY": directory}).split()

@@ -173,7 +173,7 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.P
 def refusals(
     trained: pathlib.Path, directories: dict[str, pathlib.Path]
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     lines = []
     for line, directory in directories.items():
         words = fill_in_paths(line, run=trained, empty=directory).split()

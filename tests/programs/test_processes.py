@@ -293,9 +293,7 @@ def test_copies_of_a_run_are_no_shared_workdir(
         assert f"processes [1] see another --workdir={workdir} than" in message
 
 
-def test_processes_that_nothing_here_describes_are_refused(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_auto_is_refused_without_a_cluster(tmp_path: pathlib.Path) -> None:
     error = runs.error_of(runs.vaswani("main", tmp_path, "--coordinator=auto"))
     assert "--coordinator=auto" in error
 
@@ -317,7 +315,7 @@ REFUSED = {
 def refusals(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     lines = []
     for line in REFUSED:
         directory = tmp_path_factory.mktemp("line")

@@ -110,7 +110,7 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.P
 def refusals(
     directories: dict[str, pathlib.Path],
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     lines = [
         ([f"--runs={directory}", f"--output={directory / 'report'}", line], directory)
         for line, directory in directories.items()

@@ -38,7 +38,7 @@ REFUSED = {
 def refusals(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
-    """Return how each line ends, all in one process."""
+    """Return the result of each refused command line; all run in one process."""
     lines = []
     for flag in REFUSED:
         directory = tmp_path_factory.mktemp("line")

@@ -27,8 +27,8 @@ PACKAGES = (
 )
 # Names the `digest_of_fit` of a record.
 FIT = "fit"
-# Settings that a finished run applies without an update: when it ends, and its mean.
-WITHOUT_UPDATE = ("training.num_steps", "training.average_checkpoints")
+# Settings that a finished run can still apply: its end, and its mean.
+SETTINGS_AFTER_TRAINING = ("training.num_steps", "training.average_checkpoints")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,9 +231,9 @@ def find_changes(recorded: Mapping[str, Any], settings: config.Config) -> list[C
 
 
 def decides_updates(key: str) -> bool:
-    """Return whether a finished run keeps the value of a setting that trained it.
+    """Return whether a setting decides the updates, so that a finished run keeps it.
 
-    No setting of data counts: the text is compared, not the files that it lies in.
+    No setting of data does: the text itself is compared.
 
     >>> decides_updates("model.dropout_rate"), decides_updates("search.beam_size")
     (True, False)
@@ -242,7 +242,7 @@ def decides_updates(key: str) -> bool:
     return (
         setting.section in ("model", "optimizer", "training")
         and not setting.incidental
-        and key not in WITHOUT_UPDATE
+        and key not in SETTINGS_AFTER_TRAINING
     )
 
 

@@ -130,7 +130,7 @@ def find_steps(workdir: pathlib.Path, name: str) -> Steps | None:
 
 
 def recorded_config(workdir: pathlib.Path, name: str) -> dict[str, Any]:
-    """Return the configuration that the checkpoint `select` would return records.
+    """Return the configuration in the record of the checkpoint that a name means.
 
     Verifies nothing. Returns {} if there is no such checkpoint, or no record.
     """

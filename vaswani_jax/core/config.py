@@ -281,7 +281,7 @@ def to_dict(config: Config) -> dict[str, Any]:
 
 
 def shared_values(config: Config) -> dict[str, Any]:
-    """Return by dotted keys the values that all processes must have alike.
+    """Return the values that must be equal in all processes, by dotted key.
 
     Names of files may differ, as a text may lie elsewhere on each host.
     """

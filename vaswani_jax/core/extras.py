@@ -14,12 +14,12 @@ def how_to_install(extra: str) -> str:
 
 
 def require(packages: Iterable[str], *, extra: str, purpose: str) -> None:
-    """Refuse to work without packages, before any work; import none of them.
+    """Refuse to go on if packages are missing, without importing any.
 
     Args:
         packages: The names by which they are imported.
         extra: The extra that installs them.
-        purpose: What needs them, with the verb: "a server needs".
+        purpose: The subject and verb of the message: "a server needs".
 
     Raises:
         ImportError: Names the packages that are missing and how to install them.

@@ -102,7 +102,7 @@ def write_atomically(path: pathlib.Path, text: str) -> pathlib.Path:
 def write_together(texts: Mapping[pathlib.Path, str]) -> None:
     """Write text files that belong together; an error leaves all as they were.
 
-    Each is replaced at once, so a crash leaves no part of a file.
+    Each file is replaced in one step, so a crash leaves no part of a file.
     """
     unfinished = {path: path.with_name(f"{path.name}.unfinished") for path in texts}
     for path, text in texts.items():
@@ -308,7 +308,7 @@ class Directory:
         Raises:
             OSError: The store cannot be written.
             SupersededError: Another run has begun on the store since, or has sent other
-                prepared data. Checked without `folder`, and for "data".
+                prepared data. Checked if `folder` is empty or "data".
         """
 
     def pull_again(self, path: pathlib.Path) -> bool:

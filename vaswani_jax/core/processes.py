@@ -87,8 +87,8 @@ def _check_device_counts() -> None:
         listing = ", ".join(f"process {i}: {count}" for i, count in enumerate(counts))
         raise ValueError(
             f"the processes have different numbers of devices ({listing}): each needs "
-            "as many as the others; choose the GPUs of each by JAX_LOCAL_DEVICE_IDS, "
-            "or leave processes out"
+            "the same number; choose the GPUs of each by JAX_LOCAL_DEVICE_IDS, or "
+            "start fewer processes"
         )
 
 
@@ -166,8 +166,8 @@ def refuse_differences(parts: Mapping[str, str]) -> None:
     """Refuse processes whose work is not that of process 0.
 
     Args:
-        parts: By the names that the error has for them, texts that all processes must
-            have alike. All processes pass the same names in the same order.
+        parts: The texts that must be equal in all processes, by their names in the
+            error. All processes pass the same names in the same order.
 
     Raises:
         ValueError: Names the processes, and the parts that differ; raised in every
@@ -183,7 +183,8 @@ def refuse_differences(parts: Mapping[str, str]) -> None:
     numbers = np.flatnonzero(differs.any(axis=1)).tolist()
     raise ValueError(
         f"processes {numbers} differ from process 0 in {', '.join(names)}: all need "
-        "the same; start each host with the same flags, files and packages"
+        "the same; start each host with the same flags, files and packages, and name "
+        "any checkpoint by its step"
     )
 
 

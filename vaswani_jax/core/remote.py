@@ -315,12 +315,12 @@ class RemoteDirectory(files.Directory):
         last = last_sync.get(manifest, Sync())
         if manifest not in remote or remote[manifest] == last.remote:
             return
-        stored = self._store.cat_file(f"{self._root}/{manifest}")
-        if _data_content(stored) != _data_content((self.path / manifest).read_bytes()):
+        remote_manifest = self._store.cat_file(f"{self._root}/{manifest}")
+        local_manifest = (self.path / manifest).read_bytes()
+        if _data_content(remote_manifest) != _data_content(local_manifest):
             raise files.SupersededError(
                 f"another run has prepared other data in {self._url} since; this one "
-                f"ends, its files are in {self.path}: remove them to use the other "
-                "data, or name another place"
+                f"ends: delete {self.path} to use that data, or name another directory"
             )
 
     def pull_again(self, path: pathlib.Path) -> bool:

@@ -55,7 +55,8 @@ def suggest_directory(path: pathlib.Path) -> str:
     names = []
     with contextlib.suppress(OSError):
         names = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
-    return _question(str(path.with_name(name)) for name in find_closest(path.name, names))
+    closest = find_closest(path.name, names)
+    return _question(str(path.with_name(name)) for name in closest)
 
 
 def _question(names: Iterable[str]) -> str:

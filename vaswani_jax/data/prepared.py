@@ -187,8 +187,8 @@ def _check_replacement(
     """Refuse to replace the data that checkpoints need with other data.
 
     Returns:
-        The manifest of the data; None if there is none, a damaged one, or that of
-        another vocabulary in the workdir, which checkpoints cannot use.
+        The manifest of the data; None if there is none, if it is damaged, or if the
+        workdir has the data of another run.
 
     Raises:
         ValueError: A setting or a text that a run must keep differs, or

@@ -42,16 +42,17 @@ def difference_error(
     *,
     differences: Sequence[Difference],
 ) -> ValueError:
-    """Return the error of data that no checkpoint needs and that differs."""
-    again = "(`vaswani prepare` or `vaswani train`, with --rebuild_data)"
+    """Return the error for data of other settings or text that no checkpoint needs."""
+    commands = "(`vaswani prepare` or `vaswani train`, with --rebuild_data)"
     if data.directory:
         advice = (
             "Restore the settings, or name another config.data.directory; prepare it "
-            f"again {again} only if no other run uses it"
+            f"again {commands} only if no other run uses it"
         )
     else:
         advice = (
-            f"Prepare it again {again}, restore the settings, or name another --workdir"
+            f"Prepare it again {commands}, restore the settings, or name another "
+            "--workdir"
         )
     return ValueError(f"{describe(directory, differences)}. {advice}")
 
@@ -67,7 +68,7 @@ def replacement_error(
         "The run has checkpoints that need this data: restore the settings and the "
         "text, or name another --workdir"
     )
-    if data.directory:  # Another run may have prepared it, by other settings.
+    if data.directory:  # Another run may have prepared it, with other settings.
         advice = (
             "The run has checkpoints: restore their settings and text, or name another "
             "config.data.directory"
@@ -82,7 +83,7 @@ def check_owner(
     recorded: Manifest,
     required: str,
 ) -> None:
-    """Refuse prepared data of another vocabulary than checkpoints need.
+    """Refuse prepared data whose vocabulary is not that of the checkpoints.
 
     Raises:
         ValueError: Another run has prepared it.
@@ -100,8 +101,8 @@ def check_owner(
     )
 
 
-def place_setting(data: config.DataConfig) -> str:
-    """Return what names the place of the prepared data, for advice."""
+def name_data_setting(data: config.DataConfig) -> str:
+    """Return the name of the setting that places the prepared data, for advice."""
     return "config.data.directory" if data.directory else "--workdir"
 
 
@@ -208,7 +209,7 @@ def check_initial_vocabulary(
         raise ValueError(
             f"{directory} was prepared with the vocabulary {recorded.vocabulary}, but "
             f"--init_from needs {initial.fingerprint}: name another "
-            f"{place_setting(data)}"
+            f"{name_data_setting(data)}"
         )
 
 
@@ -279,5 +280,5 @@ def warn_of_given_vocabulary(
         logger.warning(
             f"config.data.{key} is empty, but {directory} was prepared with a "
             "file: its vocabulary is used. Name the file, learn a vocabulary "
-            f"with --rebuild_data, or name another {place_setting(data)}"
+            f"with --rebuild_data, or name another {name_data_setting(data)}"
         )

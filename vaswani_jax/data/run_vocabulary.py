@@ -32,7 +32,7 @@ def check_dropout(
         configured_subwords: Those of the files that the settings name, by side.
 
     Raises:
-        ValueError: A vocabulary has no merges; the message says who names it.
+        ValueError: A vocabulary has no merges; the message names its flag or setting.
     """
     if not data.subword_dropout:
         return
@@ -47,7 +47,7 @@ def check_dropout(
 
 
 def check_kind(vocabulary: Vocabulary, data: config.DataConfig) -> None:
-    """Refuse a given vocabulary that is of trees, or is not, unlike the text."""
+    """Refuse a vocabulary of trees for text, text for trees, or other terminals."""
     vocabulary_kind = text_kind = "text"
     if isinstance(vocabulary.target, TreeSymbols):
         vocabulary_kind = (
@@ -92,7 +92,8 @@ def make_vocabulary(
             is_shared=False,
         )
     if data.vocabulary_sharing == "shared":
-        return Vocabulary.shared(configured_subwords[0] or _learn(data, None, training=training))
+        subwords = configured_subwords[0] or _learn(data, None, training=training)
+        return Vocabulary.shared(subwords)
     source, target = (
         subwords or _learn(data, side, training=training)
         for side, subwords in enumerate(configured_subwords)

@@ -83,9 +83,9 @@ def warn_of_lengths(
         )
     source_lengths, target_lengths = trees.source.lengths(), trees.target.lengths()
     if settings.data.subword_dropout:
-        step = -(-len(source_lengths) // MAX_ENCODED)
-        source_lengths = _undropped_lengths(trees.source, vocabulary, step=step)
-        target_lengths = target_lengths[::step]
+        stride = -(-len(source_lengths) // MAX_ENCODED)
+        source_lengths = _count_search_tokens(trees.source, vocabulary, stride=stride)
+        target_lengths = target_lengths[::stride]
     # The search takes what is longer than the source, both with their end marks.
     extra = target_lengths - source_lengths
     needed_length = int(np.quantile(extra, MIN_FITTING_SHARE, method="inverted_cdf"))
@@ -97,14 +97,14 @@ def warn_of_lengths(
         )
 
 
-def _undropped_lengths(
-    sources: token_files.TokenFile, vocabulary: Vocabulary, *, step: int
+def _count_search_tokens(
+    sources: token_files.TokenFile, vocabulary: Vocabulary, *, stride: int
 ) -> Int[np.ndarray, "N"]:
-    """Return the tokens of each step-th source as a search reads it, without dropout.
+    """Return the number of tokens in every stride-th source, as a search reads it.
 
-    A training source with BPE-dropout has more.
+    A search has no BPE-dropout, with which a source has more tokens.
     """
-    ids, lengths = sources.joined(np.arange(0, len(sources), step))
+    ids, lengths = sources.joined(np.arange(0, len(sources), stride))
     rows = np.split(ids, np.cumsum(lengths)[:-1])
     lines = [vocabulary.source.decode(row.tolist()) for row in rows]
     return np.array(list(map(len, vocabulary.encode(lines))))

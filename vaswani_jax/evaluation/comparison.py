@@ -305,7 +305,8 @@ def _renumber(table: Table, text: Text) -> Table:
 
 
 def _tables(lines: Lines, text: Text, *, metric: metrics_module.Metric) -> list[Table]:
-    # The words of the main score. It is chrF2, which has none, if the text has none.
+    # The words of the main score. In text without spaces that is chrF2, whose words are
+    # characters.
     word_metric = metrics_module.find_metrics(text.references, data=text.data)[0]
     tokenize = line_tables.tokenizer_of(word_metric)
     tables = [line_tables.score_by_length(lines, metric=metric, tokenize=tokenize)]

@@ -13,8 +13,8 @@ from vaswani_jax.evaluation import bleu, metrics
 logger = logging.getLogger(__name__)
 # sacreBLEU's bootstrap keeps 100 kB a line in memory.
 MAX_LINES = 10_000
-# Words of references, so that all outputs of a text have the same scores. TER of more
-# takes minutes.
+# The most words of the references for which TER is computed: more take minutes. Outputs
+# do not count, so that all outputs of a text have the same kinds of scores.
 MAX_TER_WORDS = 150_000
 
 

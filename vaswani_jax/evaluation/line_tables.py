@@ -143,7 +143,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
     """Return what splits a line into the words that a metric counts.
 
-    If it counts none, as chrF2, the words are characters.
+    For a metric that counts none, such as chrF2, the words are characters.
     """
     tokenize = getattr(metric.scorer, "tokenizer", " ".join)
     lowercase = getattr(metric.scorer, "lowercase", False)
@@ -308,16 +308,18 @@ def find_numbers(line: str) -> collections.Counter[str]:
     return numbers
 
 
-def _read_numbers(line: str, known: Mapping[str, int]) -> collections.Counter[str]:
-    """Return the numbers of a line, thousands after a space joined if that is known.
+def _read_numbers(
+    line: str, known_numbers: Mapping[str, int]
+) -> collections.Counter[str]:
+    """Return a line's numbers; digits around a space are one number if it is known.
 
     >>> [sorted(_read_numbers("1 500", {number: 1})) for number in ("1500", "500")]
     [['1500'], ['1', '500']]
     """
     numbers: collections.Counter[str] = collections.Counter()
     for groups in _split_numbers(line):
-        joined = "".join(groups)
-        numbers.update([joined] if joined in known else groups)
+        number = "".join(groups)
+        numbers.update([number] if number in known_numbers else groups)
     return numbers
 
 
@@ -403,13 +405,13 @@ def count_faults(
     return Table("faults", "outputs with a fault", "lines", "count", rows)
 
 
-def _adds_numbers(line: str, known: Mapping[str, int]) -> bool:
-    """Return whether a line has a number that is not known, however it is read.
+def _adds_numbers(line: str, known_numbers: Mapping[str, int]) -> bool:
+    """Return whether a line has a number that is not known.
 
     >>> [_adds_numbers("1 500", {number: 1}) for number in ("1500", "500")]
     [False, True]
     """
-    return bool(_read_numbers(line, known).keys() - known.keys())
+    return bool(_read_numbers(line, known_numbers).keys() - known_numbers.keys())
 
 
 def repeats(words: Sequence[str], sizes: Iterable[int] = REPEATED_WORDS) -> bool:

@@ -1,9 +1,9 @@
 """Test whether systems differ by approximate randomisation, over one or more seeds.
 
 A system's score is the mean of its runs. Each draw flips one coin for each line: the
-systems exchange their outputs of it, those of all runs together, or keep them. The runs
-of a system are alike on a line, because they share its difficulty. So lines are what
-equal systems may exchange, and further seeds are no further lines.
+systems exchange the outputs of all their runs for it, or keep them. The runs of a
+system are alike on a line, because they share its difficulty. So a line is exchanged as
+a whole, and more seeds do not count as more lines.
 
 Clark, Dyer, Lavie and Smith (2011), "Better Hypothesis Testing for Statistical Machine
 Translation: Controlling for Optimizer Instability", compare means of runs, too. But
@@ -108,9 +108,9 @@ def compute_p_value(
 ) -> float:
     """Return the p-value of a difference of means by approximate randomisation.
 
-    In each draw, the systems exchange their outputs of random lines, those of all runs
-    together. Run k of a system then has the lines of run k of the other, so the runs
-    are repeated up to a common number. The p-value is the share of draws, the systems
+    In each draw, the systems exchange the outputs of all their runs for random lines.
+    Run k of one system exchanges with run k of the other, so the runs of each are
+    repeated up to a common number. The p-value is the share of draws, the systems
     themselves among them, whose means differ at least as much.
 
     Args:

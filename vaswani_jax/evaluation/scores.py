@@ -343,7 +343,7 @@ def write_evaluation(
         "scores": [dataclasses.asdict(score) for score in evaluation.scores],
     }
     path = folder / f"{name}.json"
-    # Outputs beside the record of others could not be used.
+    # Outputs and record are replaced together: neither fits the other's older version.
     files.write_together(
         {
             folder / f"{name}.txt": "".join(f"{line}\n" for line in evaluation.outputs),

@@ -59,7 +59,7 @@ class Workload:
 
 
 def usual_length(data: config.DataConfig) -> int:
-    """Return the padded length of usual sentences, if training has such long ones."""
+    """Return the padded length of usual sentences, at most the longest in training."""
     return min(USUAL_LENGTH, data.max_length)
 
 

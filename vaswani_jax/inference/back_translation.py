@@ -152,7 +152,7 @@ def back_translate(
     Raises:
         ValueError: An option or a setting is out of range; the input is empty, not
             UTF-8, changes during the run, or has a line without its tag; the output has
-            other settings; processes have other models, settings or input; or the
+            other settings; processes have different models, settings or input; or the
             model parses.
         OSError: A file cannot be read or written.
     """
@@ -312,13 +312,13 @@ def _record(
 
 
 def _check_processes_agree(record: Mapping[str, Any], settings: config.Config) -> None:
-    """Refuse processes that would write a part of another text than process 0.
+    """Refuse processes whose pairs would differ from those of process 0.
 
     Raises:
         ValueError: Names what differs; raised in every process.
     """
     names = {"input.sha256": "input", "vocabulary": "vocabulary", "models": "models"}
-    others = [
+    other_values = [
         (key, value)
         for key, value in record.items()
         if key not in {"input.lines", *names}
@@ -326,7 +326,7 @@ def _check_processes_agree(record: Mapping[str, Any], settings: config.Config) -
     processes.refuse_differences(
         {
             **{name: repr(record[key]) for key, name in names.items()},
-            "settings": repr((others, config.shared_values(settings))),
+            "settings": repr((other_values, config.shared_values(settings))),
         }
     )
 
@@ -356,9 +356,9 @@ def _translate(
         num_lines = min(options.shard_lines, text.num_lines - start)
         block = list(itertools.islice(lines, num_lines))
         if len(block) < num_lines:
-            raise _other_length(text, num_lines=start + len(block))
+            raise _length_error(text, num_lines=start + len(block))
         if _digest(block) != text.shard_digests[shard]:
-            raise _changed_input(
+            raise _change_error(
                 f"one of its lines {start + 1:,} to {start + num_lines:,} differs"
             )
         warnings.count(block)
@@ -386,16 +386,16 @@ def _translate(
             )
         bar.update(len(block))
     if num_more := sum(1 for _ in lines):
-        raise _other_length(text, num_lines=text.num_lines + num_more)
+        raise _length_error(text, num_lines=text.num_lines + num_more)
     bar.close()
     warnings.log()
 
 
-def _other_length(text: _Text, *, num_lines: int) -> ValueError:
-    return _changed_input(f"it had {text.num_lines:,} lines, and has {num_lines:,}")
+def _length_error(text: _Text, *, num_lines: int) -> ValueError:
+    return _change_error(f"it had {text.num_lines:,} lines, and has {num_lines:,}")
 
 
-def _changed_input(change: str) -> ValueError:
+def _change_error(change: str) -> ValueError:
     """Return the error of an input that is not what `_Text.read` has hashed."""
     return ValueError(
         f"the input changed during the run: {change}; restore it, and run the same "

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class LoadedModels:
-    """One model, or several together, that can score and be saved; no search.
+    """One model, or an ensemble, that scores and can be saved.
 
     Attributes:
         config: All settings of the run, with the overrides of `load`.
         vocabulary: The `Vocabulary`: text to ids and back.
-        members: The models, each a `Member`; most often a single one.
+        members: The models, each a `Member`; usually one.
     """
 
     def __init__(
@@ -223,11 +223,11 @@ class LoadedModels:
 
 
 def check_finite(log_probs: Float[np.ndarray, "T"], *, line: int) -> None:
-    """Refuse log-probabilities that are no finite numbers.
+    """Refuse log-probabilities that are not finite.
 
     Args:
         log_probs: Those of a line's subwords.
-        line: Its number, for the error.
+        line: The line's number, for the error.
 
     Raises:
         ValueError: One is infinite or nan.

@@ -1,4 +1,4 @@
-"""Refuse processes that would translate with other models, settings or texts."""
+"""Refuse processes that would translate with different models, settings or texts."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +14,9 @@ def check_processes_agree(
     texts: Iterable[Iterable[str]],
     flags: Mapping[str, Any],
 ) -> None:
-    """Refuse processes that would compute a part of other outputs than process 0.
+    """Refuse processes whose outputs would differ from those of process 0.
 
-    A process alone reads neither parameters nor texts.
+    With one process, neither parameters nor texts are read.
 
     Args:
         translators: The one that translates or scores, and those that rerank.

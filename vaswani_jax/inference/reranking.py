@@ -207,14 +207,15 @@ def _languages(source: str, target: str) -> str:
 
 
 def _keep_known_tags(line: str, data: DataConfig, *, subwords: Subwords) -> str:
-    """Return a source line without the code and the corpus tags that a model lacks.
+    """Return a source line without the tags that a reranking model lacks.
 
-    The tag of one of several target languages stays.
+    These are the language code and the tags of corpora. A tag that chooses one of
+    several target languages stays.
 
     Args:
-        line: A source line of another model.
-        data: The settings of that model.
-        subwords: Of the source of the model that is to read the line.
+        line: A source line of the translator.
+        data: The translator's settings.
+        subwords: The source subwords of the reranking model.
     """
 
     def is_known(tag: str) -> bool:

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 UNTRANSLATED = frozenset("code kbd pre samp script style textarea var".split())
-# A `<` or a `>` may stand in a value between quotes. If a tag has a quotation mark that
-# quotes no value, as one whose end is missing, a `<` always begins another tag. What is
-# read is not read again (`*+`), and few tags without an end can overlap: each of them
-# takes no longer than another one.
+# A value between quotes may have a `<` or a `>`. In a tag with a stray quotation mark,
+# such as one that is never closed, every `<` begins another tag. `*+` never goes back,
+# and few unclosed tags overlap, so the search takes linear time.
 QUOTED = r"""=\s*+(?:"[^"]*+"|'[^']*+')"""
 QUOTED_WITHOUT_TAGS = r"""=\s*+(?:"[^"<]*+"|'[^'<]*+')"""
 TAG = re.compile(

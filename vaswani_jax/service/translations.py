@@ -54,8 +54,8 @@ class TranslationJob:
         """Return the line that the model translates for each sentence of a text.
 
         A language code before a sentence (`>>fra<<`) and the tags of corpora hold for
-        those that follow, tags until the next code. A space divides them from these,
-        as in training.
+        those that follow, tags until the next code. A space separates them from the
+        sentence, as in training.
         """
         lines, code, tags = [], "", ""
         for span in spans:
@@ -66,16 +66,16 @@ class TranslationJob:
             )
             line_tags = self.direction.tag
             if sentence_code:
-                code, tags = _with_space(sentence_code), _with_space(sentence_tags)
+                code, tags = _add_space(sentence_code), _add_space(sentence_tags)
             elif sentence_tags:
-                line_tags, tags = line_tags + code, _with_space(sentence_tags)
+                line_tags, tags = line_tags + code, _add_space(sentence_tags)
             else:
                 line_tags += code + tags
             lines.append(alignments.Line(line_tags, sentence))
         return lines
 
 
-def _with_space(tags: str) -> str:
+def _add_space(tags: str) -> str:
     """Return tags with a space after them, unless there is one or there are none."""
     return f"{tags} " if tags and not tags[-1].isspace() else tags
 

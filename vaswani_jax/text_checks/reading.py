@@ -86,7 +86,7 @@ def _differences(settings: config.Config, directory: pathlib.Path) -> list[Findi
                 share=1.0,
                 remedies=[
                     "prepare again with --rebuild_data, or name another "
-                    f"{prepared_checks.place_setting(settings.data)}"
+                    f"{prepared_checks.name_data_setting(settings.data)}"
                 ],
             )
         ]

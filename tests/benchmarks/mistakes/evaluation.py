@@ -57,7 +57,7 @@ MISTAKES = (
         "$changes = $exchanges @ $line_changes",
         "$changes = np.hstack([generator.permutation($exchanges) @ part "
         "for part in np.hsplit($line_changes, num_runs)])",
-        f"{RANDOMIZATION}::test_several_runs_are_no_further_lines",
+        f"{RANDOMIZATION}::test_repeated_runs_do_not_count_as_more_lines",
     ),
     Mistake(
         "outputs are copied, not exchanged",
