@@ -108,6 +108,7 @@ def test_a_full_disk_leaves_the_evaluation_that_was_there(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [path.read_bytes() for path in paths] == contents
+    assert {*record.parent.iterdir()} == {*paths}
 
 
 @pytest.mark.parametrize(("samples", "lines"), [(0, ""), (2, "ac"), (9, "abcd")])

@@ -96,6 +96,14 @@ def test_no_tag_without_an_end_takes_long(begin):
     assert time.process_time() - before < 2
 
 
+@pytest.mark.parametrize("part", ['<a" b="', "<a' b='", '<a b="" c="', "<a b='\" c=\"'"])
+def test_tags_without_an_end_take_linear_time(part):
+    text = part * (200_000 // len(part))
+    before = time.process_time()
+    assert "".join(piece.text for piece in markup.split(text)) == text
+    assert time.process_time() - before < 2
+
+
 @pytest.mark.parametrize(
     "part",
     [

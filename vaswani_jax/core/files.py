@@ -100,17 +100,22 @@ def write_atomically(path: pathlib.Path, text: str) -> pathlib.Path:
 
 
 def write_together(texts: Mapping[pathlib.Path, str]) -> None:
-    """Write text files that belong together; an error leaves all as they were.
+    """Write text files that belong together; if one cannot be written, none is.
 
     Each file is replaced in one step, so a crash leaves no part of a file.
     """
     unfinished = {path: path.with_name(f"{path.name}.unfinished") for path in texts}
-    for path, text in texts.items():
-        with open(unfinished[path], "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            # After a power cut, a file that was renamed but not flushed may be empty.
-            os.fsync(file.fileno())
+    try:
+        for path, text in texts.items():
+            with open(unfinished[path], "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                # A file that was renamed but not flushed may be empty after a power cut.
+                os.fsync(file.fileno())
+    except BaseException:
+        for path in unfinished.values():
+            path.unlink(missing_ok=True)
+        raise
     for path in texts:
         unfinished[path].replace(path)
 

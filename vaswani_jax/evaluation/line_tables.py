@@ -313,6 +313,8 @@ def _read_numbers(
 ) -> collections.Counter[str]:
     """Return a line's numbers; digits around a space are one number if it is known.
 
+    Groups of digits that follow each other are all joined, or none is.
+
     >>> [sorted(_read_numbers("1 500", {number: 1})) for number in ("1500", "500")]
     [['1500'], ['1', '500']]
     """

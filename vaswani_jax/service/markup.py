@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 UNTRANSLATED = frozenset("code kbd pre samp script style textarea var".split())
 # A value between quotes may have a `<` or a `>`. In a tag with a stray quotation mark,
 # such as one that is never closed, every `<` begins another tag. `*+` never goes back,
-# and few unclosed tags overlap, so the search takes linear time.
+# a name has no quotation mark, and so few unclosed tags overlap: the search takes
+# linear time.
 QUOTED = r"""=\s*+(?:"[^"]*+"|'[^']*+')"""
 QUOTED_WITHOUT_TAGS = r"""=\s*+(?:"[^"<]*+"|'[^'<]*+')"""
 TAG = re.compile(
-    r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/]*+)"
+    r"""<!--|<(?P<end>/?)(?P<name>[A-Za-z][^\s<>/"']*+)"""
     rf"""(?:(?:[^<>="']|{QUOTED}|=)*+>|(?:[^<>=]|{QUOTED_WITHOUT_TAGS}|=)*+>)"""
     r"|<[!?][^<>]*+>"
 )

@@ -58,11 +58,14 @@ def _operation(
                 for parameter in parameters
             ]
         )
+    last_schema = None
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():
         schema = content["schema"]
         yield f"<p>Body, <code>{html.escape(kind)}</code>: {_kind(schema)}</p>"
-        if "properties" in schema:  # It has no name to link to.
+        # Without a name there is nothing to link to. A form has the fields of the JSON.
+        if "properties" in schema and schema != last_schema:
             yield _fields(schema)
+        last_schema = schema
         for example in _examples(schema, api):
             yield f"<pre>{html.escape(json.dumps(example, ensure_ascii=False))}</pre>"
     rows = []
