@@ -16,6 +16,7 @@ from tests.evaluation.compared import run_settings, write
 from vaswani_jax import comparer, report
 from vaswani_jax.checkpoints import bundle, store
 from vaswani_jax.core import config
+from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import bleu, randomization
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.paper import scored_runs

@@ -238,7 +238,13 @@ def test_runs_of_seeds_are_those_of_train_and_resume(
 
 @pytest.mark.parametrize("store_prefix", ["", "file://"])
 @pytest.mark.parametrize(
-    ("step", "num_worse"), [(4, 0), (2, 3)], ids=["last step", "patience"]
+    ("step", "num_worse", "key", "was", "now"),
+    [
+        (4, 0, "model.dropout_rate", 0.3, 0.1),
+        (2, 3, "model.dropout_rate", 0.3, 0.1),
+        (4, 0, "training.num_steps", 4, 2),
+    ],
+    ids=["last step", "patience", "an earlier end"],
 )
 def test_finished_seeds_of_other_settings_are_refused_before_any_trains(
     tmp_path: pathlib.Path,
@@ -246,27 +252,52 @@ def test_finished_seeds_of_other_settings_are_refused_before_any_trains(
     store_prefix: str,
     step: int,
     num_worse: int,
+    key: str,
+    was: float,
+    now: float,
 ) -> None:
     monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
-    rates = {"training.patience": 3, "model.dropout_rate": 0.3}
     trained, changed = (
-        settings.small_settings(**rates | {"model.dropout_rate": rate})
-        for rate in (0.3, 0.1)
+        settings.small_settings(**{"training.patience": 3, key: value})
+        for value in (was, now)
     )
-    checkpoint = tmp_path / f"several/seed-2/checkpoints/{step}"
-    (checkpoint / store.RECORD).mkdir(parents=True)
-    (checkpoint / store.SEAL).write_text("{}")
-    record = {"config": config.to_dict(trained), "best": {"num_worse": num_worse}}
-    (checkpoint / store.RECORD / "metadata").write_text(json.dumps(record))
+    write_record(tmp_path / "several/seed-2", trained, step=step, num_worse=num_worse)
     workdir = f"{store_prefix}{tmp_path}/several"
     with pytest.raises(ValueError, match="is finished, and was") as refused:
         vaswani_jax.train_seeds(changed, workdir, num_seeds=2)
     assert str(refused.value) == (
         f"{workdir}/seed-2 is finished, and was trained with other settings: "
-        "config.model.dropout_rate is 0.1, was 0.3. Runs of one directory differ in "
+        f"config.{key} is {now}, was {was}. Runs of one directory differ in "
         "their seeds alone: restore the settings, or name another --workdir"
     )
     assert not (tmp_path / "several/seed-1").exists()
+
+
+def test_a_seed_that_cannot_resume_is_named_before_any_trains(
+    tmp_path: pathlib.Path,
+) -> None:
+    trained, changed = (
+        settings.small_settings(**{"seed": 2, "data.target_tokens_per_batch": tokens})
+        for tokens in (40, 50)
+    )
+    write_record(tmp_path / "seed-2", trained, step=2, num_worse=0)
+    message = r"seed-2/checkpoints has a run at step 2 that cannot resume with: config\."
+    with pytest.raises(ValueError, match=f"{message}data.target_tokens_per_batch is"):
+        vaswani_jax.train_seeds(
+            dataclasses.replace(changed, seed=1), tmp_path, num_seeds=2
+        )
+    assert not (tmp_path / "seed-1").exists()
+
+
+def write_record(
+    run: pathlib.Path, trained: config.Config, *, step: int, num_worse: int
+) -> None:
+    """Write what tells of a checkpoint without its arrays."""
+    checkpoint = run / f"checkpoints/{step}"
+    (checkpoint / store.RECORD).mkdir(parents=True)
+    (checkpoint / store.SEAL).write_text("{}")
+    record = {"config": config.to_dict(trained), "best": {"num_worse": num_worse}}
+    (checkpoint / store.RECORD / "metadata").write_text(json.dumps(record))
 
 
 def test_finished_seeds_are_averaged_and_scored_as_a_later_call_says(

@@ -101,7 +101,8 @@ def prepare(
         seeds.check_range(seed=config.seed, num_seeds=1)  # as training does
     directory = prepared.data_directory(config.data, run.path)
     with contextlib.ExitStack() as stack:
-        if rebuild_data or not (directory / manifest.NAME).exists():
+        writes_here = not config.data.directory
+        if rebuild_data or (writes_here and not (directory / manifest.NAME).exists()):
             stack.enter_context(run.hold())
         with standard_input.copy_to_file(config.data, directory) as text:
             data = prepared.open_or_prepare(

@@ -15,7 +15,7 @@ import functools
 import logging
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vaswani_jax.checkpoints import bundle, run_record, select, store
@@ -219,8 +219,9 @@ def train_seeds(
         seed: f"{name.rstrip('/')}/{seeds.folder_name(seed)}"
         for seed in range(config.seed, config.seed + num_seeds)
     }
-    for run in runs.values():
-        _check_finished(config, run)
+    # Process 0 alone: the others could see files that are on their way.
+    check = functools.partial(_check_seeds, config, runs)
+    processes.run_on_main(check, ValueError, OSError)
     for seed, run in runs.items():
         logger.info(f"seed {seed}, {len(results) + 1} of {num_seeds}: {run}")
         results[seed] = _train(
@@ -250,33 +251,44 @@ def check_seeds_directory(name: str) -> None:
         raise ValueError(f"{name} holds one run; several seeds need another directory")
 
 
-def _check_finished(config: Config, run: str) -> None:
-    """Refuse settings that differ from those of a finished run.
+def _check_seeds(config: Config, runs: Mapping[int, str]) -> None:
+    """Refuse settings with which a seed that has checkpoints was not trained.
 
-    No update is left to apply them.
+    A run that is finished has no update left to apply them; another one keeps some.
 
     Raises:
-        ValueError: A setting that decides the updates differs from the recorded one.
-        OSError: The run is on a store that cannot be read.
+        ValueError: A setting differs from the recorded one.
+        OSError: A run is on a store that cannot be read.
     """
-    workdir = remote.open_workdir(run).pull()
-    steps = store.steps(workdir / "checkpoints")
-    if not steps:
-        return
-    record = store.read_record(workdir / "checkpoints", steps[-1])
     training = config.training
-    num_worse = (record.get("best") or {}).get("num_worse", 0)
-    is_finished = steps[-1] >= training.num_steps or 0 < training.patience <= num_worse
-    changes = [
-        str(change)
-        for change in run_record.find_changes(record.get("config", {}), config)
-        if run_record.decides_updates(change.key)
-    ]
-    if is_finished and changes:
-        raise ValueError(
-            f"{run} is finished, and was trained with other settings: "
-            f"{'; '.join(changes)}. Runs of one directory differ in their seeds alone: "
-            "restore the settings, or name another --workdir"
+    for seed, run in runs.items():
+        directory = remote.open_workdir(run).pull() / "checkpoints"
+        if not (steps := store.steps(directory)):
+            continue
+        step = steps[-1]
+        record = store.read_record(directory, step)
+        changes = run_record.find_changes(
+            record.get("config", {}), dataclasses.replace(config, seed=seed)
+        )
+        num_worse = (record.get("best") or {}).get("num_worse", 0)
+        is_finished = step >= training.num_steps or 0 < training.patience <= num_worse
+        unlike = [
+            str(change)
+            for change in changes
+            if run_record.decides_updates(change.key)
+            or (change.key == "training.num_steps" and step > training.num_steps)
+        ]
+        if is_finished and unlike:
+            raise ValueError(
+                f"{run} is finished, and was trained with other settings: "
+                f"{'; '.join(unlike)}. Runs of one directory differ in their seeds "
+                "alone: restore the settings, or name another --workdir"
+            )
+        run_record.refuse_fixed(
+            changes,
+            step=step,
+            num_batches=step + len(record.get("skipped", [])),
+            directory=directory,
         )
 
 

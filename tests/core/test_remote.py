@@ -437,8 +437,9 @@ def test_of_two_new_runs_the_later_does_not_replace_the_others_data(
     machine.push(url)
     write(other, {"data/manifest.json": "n", "data/vocabulary.model": "v"})
     message = "run has begun in" if has_started else "run has prepared other data in"
-    with pytest.raises(files.SupersededError, match=f"another {message} {url} since"):
-        other_machine.push(url, folder="data")
+    for folder in ("data", ""):
+        with pytest.raises(files.SupersededError, match=f"{message} {url} since"):
+            other_machine.push(url, folder=folder)
     assert stored(url) == run
 
 

@@ -96,7 +96,9 @@ def test_no_tag_without_an_end_takes_long(begin):
     assert time.process_time() - before < 2
 
 
-@pytest.mark.parametrize("part", ['<a" b="', "<a' b='", '<a b="" c="', "<a b='\" c=\"'"])
+@pytest.mark.parametrize(
+    "part", ['<a" b="', "<a' b='", '<a b="" c="', "<a b='\" c=\"'"]
+)
 def test_tags_without_an_end_take_linear_time(part):
     text = part * (200_000 // len(part))
     before = time.process_time()

@@ -27,7 +27,7 @@ PACKAGES = (
 )
 # Names the `digest_of_fit` of a record.
 FIT = "fit"
-# Settings that a finished run can still apply: its end, and its mean.
+# Settings that a finished run can still apply: a later end, and its mean.
 SETTINGS_AFTER_TRAINING = ("training.num_steps", "training.average_checkpoints")
 
 
@@ -233,7 +233,7 @@ def find_changes(recorded: Mapping[str, Any], settings: config.Config) -> list[C
 def decides_updates(key: str) -> bool:
     """Return whether a setting decides the updates, so that a finished run keeps it.
 
-    No setting of data does: the text itself is compared.
+    Those of data are no part of it: `refuse_fixed` has them, and the text is compared.
 
     >>> decides_updates("model.dropout_rate"), decides_updates("search.beam_size")
     (True, False)

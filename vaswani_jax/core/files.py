@@ -110,7 +110,7 @@ def write_together(texts: Mapping[pathlib.Path, str]) -> None:
             with open(unfinished[path], "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
-                # A file that was renamed but not flushed may be empty after a power cut.
+                # After a power cut, a renamed file that was not flushed may be empty.
                 os.fsync(file.fileno())
     except BaseException:
         for path in unfinished.values():

@@ -266,8 +266,11 @@ class RemoteDirectory(files.Directory):
                     name, local=local, remote=remote, last_sync=last_sync
                 )
             }
-            if (manifest := f"{prefix}manifest.json") in changed_names:
-                self._refuse_other_data(manifest, remote=remote, last_sync=last_sync)
+            for manifest in {f"{prefix}manifest.json", "data/manifest.json"}:
+                if manifest in changed_names:
+                    self._refuse_other_data(
+                        manifest, remote=remote, last_sync=last_sync
+                    )
             seals = {
                 seal for name in changed_names if (seal := sync.find_seal(name, local))
             }
@@ -485,6 +488,7 @@ def _data_content(manifest: bytes) -> Any:
     """
     try:
         record = json.loads(manifest)
-        return [record[key] for key in ("settings", "vocabulary", "files")]
-    except (ValueError, KeyError, TypeError):
+        names = sorted(record.get("text", {}).get("train", {}))
+        return [record[key] for key in ("settings", "vocabulary", "files")] + [names]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return manifest

@@ -393,6 +393,7 @@ def push(data: config.DataConfig, workdir: files.Directory) -> None:
 
     Raises:
         OSError: A store cannot be written.
+        SupersededError: The store has a later start, or other data since.
     """
     workdir.push(folder="data")
     if data.directory:

@@ -257,7 +257,8 @@ def check_configured(
                 f"config.data.{key}={path} has the fingerprint "
                 f"{named_subwords.fingerprint}, but {origin} has "
                 f"{subwords.fingerprint}: restore the file, leave config.data.{key} "
-                "empty to use the vocabulary that is there, or name another --workdir"
+                "empty to use the vocabulary that is there, or name another "
+                f"{name_data_setting(data)}"
             )
 
 

@@ -104,7 +104,6 @@ def _count_search_tokens(
 
     A search has no BPE-dropout, with which a source has more tokens.
     """
-    ids, lengths = sources.joined(np.arange(0, len(sources), stride))
-    rows = np.split(ids, np.cumsum(lengths)[:-1])
-    lines = [vocabulary.source.decode(row.tolist()) for row in rows]
+    rows = sources.id_lists(np.arange(0, len(sources), stride))
+    lines = list(map(vocabulary.source.decode, rows))
     return np.array(list(map(len, vocabulary.encode(lines))))

@@ -226,7 +226,7 @@ def _keep_known_tags(line: str, data: DataConfig, *, subwords: Subwords) -> str:
     language = line[: len(line) - len(text)]
     if not language:
         code, text = languages.split_code(line)
-        language = code if is_known(code.strip()) else ""
+        language = code if code and is_known(code.strip()) else ""
     tags, text = languages.split_corpus_tags(text, data)
     return language + " ".join([*filter(is_known, tags.split()), text])
 
