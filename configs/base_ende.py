@@ -85,6 +85,7 @@ def _data() -> ml_collections.ConfigDict:
     data.target_vocabulary = ""  # for separate vocabularies only
     data.vocabulary_sharing = "shared"  # section 5.1
     data.user_symbols = ""  # not in the paper
+    # Deviation: SentencePiece's, of raw text. The paper does not name its form of text.
     data.subword_model = "bpe"  # section 5.1: byte-pair encoding
     data.vocab_size = 37_000  # section 5.1: "about 37000", shared
     data.target_vocab_size = 0  # for separate vocabularies only

@@ -5,7 +5,8 @@
 #   gcloud compute tpus tpu-vm ssh NAME --zone=ZONE --worker=all --command="git clone
 #   ... vaswani_jax && cd vaswani_jax && python3 -m venv .venv &&
 #   .venv/bin/pip install -c constraints.txt -e '.[tpu]'"
-# and sees the workdir and the data at the same path.
+# and sees the workdir and the data at the same path. python3 must be 3.11 or newer;
+# the image tpu-ubuntu2204-base has 3.10: install a newer one there, and name it.
 set -euo pipefail
 if [ $# -lt 3 ]; then
     echo "usage: launch/tpu_pod.sh NAME ZONE --config=... --workdir=... [...]" >&2
