@@ -35,9 +35,10 @@ from tests.benchmarks.quality.systems import (
     Progress,
     Setting,
 )
-from tests.benchmarks.quality.tasks import MULTI30K, TATOEBA
+from tests.benchmarks.quality.tasks import MULTI30K, TASKS, TATOEBA, Task
 from tests.docs import test_figures
 from vaswani_jax.core import parsing
+from vaswani_jax.data import token_files
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.training import optimizer
@@ -96,6 +97,35 @@ class TestSubwords:
         lines = ["", "a", "", ""]
         text.write_lines(tmp_path / "lines", lines)
         assert text.read_lines(tmp_path / "lines") == lines
+
+    @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+    def test_a_sorted_training_text_is_shuffled_and_stays_aligned(
+        self, task: Task, vocabulary: Vocabulary, tmp_path: pathlib.Path
+    ) -> None:
+        pairs = [(f"hund {n}", f"mann {n}") for n in range(40)]
+        for side, lines in zip(text.SIDES, zip(*pairs, strict=True), strict=True):
+            path = tmp_path / f"tokens.{side}"
+            with token_files.open_writer(path, vocab_size=300) as writer:
+                writer.write(vocabulary.encode(lines, target=side == "target"))
+        opened = types.SimpleNamespace(
+            vocabulary=vocabulary,
+            token_pairs=lambda split: token_files.TokenPairs(
+                *(
+                    token_files.TokenFile.open(tmp_path / f"tokens.{side}")
+                    for side in text.SIDES
+                )
+            ),
+        )
+        text.spell_training_text(
+            opened, directory=tmp_path, is_shuffled=task.shuffles_training_text
+        )
+        sides = [
+            text.join(vocabulary, text.read_lines(tmp_path / f"train.{side}"))
+            for side in text.SIDES
+        ]
+        written = list(zip(*sides, strict=True))
+        assert sorted(written) == sorted(pairs)
+        assert (written == pairs) == (task is MULTI30K)
 
     def test_split_alternates_lines_between_the_two_sets(self) -> None:
         split = TATOEBA.split(["a", "b", "c"])

@@ -23,6 +23,8 @@ class Task:
         files: The settings `config.data.*` that name files in the data's directory.
         split_valid: True if the lines of the validation set serve as both sets: the
             first, third, ... to choose settings, the others to test.
+        shuffles_training_text: True if peers get the training pairs in random order,
+            as not all of them shuffle a sorted text enough.
         title: Its name on the page.
     """
 
@@ -35,6 +37,7 @@ class Task:
     checkpoint_every: int
     files: Mapping[str, str]
     split_valid: bool
+    shuffles_training_text: bool
     title: str
 
     @property
@@ -58,6 +61,7 @@ MULTI30K = Task(
     checkpoint_every=125,
     files={},  # The recipe names them.
     split_valid=False,
+    shuffles_training_text=False,
     title="Multi30k, English to German, lower-cased and tokenised",
 )
 TATOEBA = Task(
@@ -79,6 +83,8 @@ TATOEBA = Task(
         "test_target": "",
     },
     split_valid=True,
+    # It is sorted by length, and EOLE shuffles no more than 25,000 pairs at a time.
+    shuffles_training_text=True,
     title="Tatoeba, English to French",
 )
 TASKS = {task.name: task for task in (MULTI30K, TATOEBA)}

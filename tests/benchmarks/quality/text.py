@@ -87,7 +87,9 @@ def prepare(
     workdir_flag = f"--workdir={directory / 'preparation'}"
     subprocess.run([*command, workdir_flag], check=True)
     opened = prepared.open_prepared(directory / "data")
-    spell_training_text(opened, directory)
+    spell_training_text(
+        opened, directory=directory, is_shuffled=task.shuffles_training_text
+    )
     sources, references = (
         {split: lines[:most_lines] for split, lines in side.items()}
         for side in _held_out(opened, task)
@@ -137,13 +139,24 @@ def check_subwords(subwords: Sequence[str]) -> list[str]:
     return list(subwords)
 
 
-def spell_training_text(opened: prepared.PreparedData, directory: pathlib.Path) -> None:
-    """Write the pairs that our own training reads, as subwords."""
+def spell_training_text(
+    opened: prepared.PreparedData, *, directory: pathlib.Path, is_shuffled: bool
+) -> None:
+    """Write the pairs that our own training reads, as subwords.
+
+    Args:
+        opened: The prepared data.
+        directory: The directory that gets train.source and train.target.
+        is_shuffled: True for one random order of the pairs instead of the text's.
+    """
     pairs = opened.token_pairs("train")
+    order = np.arange(len(pairs.source))
+    if is_shuffled:
+        order = np.random.default_rng(1).permutation(len(order))
     for side in SIDES:
         tokens = getattr(pairs, side)
         subwords = getattr(opened.vocabulary, side)
-        joined, lengths = tokens.joined(np.arange(len(tokens)))
+        joined, lengths = tokens.joined(order)
         rows = np.split(joined, np.cumsum(lengths)[:-1])
         lines = [" ".join(map(subwords.subword, remove_marks(ids))) for ids in rows]
         write_lines(directory / f"train.{side}", lines)
