@@ -146,6 +146,12 @@ class TestCheckpoints:
         )
         assert [c.step for c in chosen] == [500, 750, 1000]
 
+    @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+    def test_a_run_has_checkpoints_for_the_largest_average(self, task: Task) -> None:
+        steps = task.minutes * 6125 / 80  # as on docs/results/peers.md
+        [*_, largest] = SYSTEMS[VASWANI_JAX].counts
+        assert largest <= steps // task.checkpoint_every < 2 * largest
+
     @pytest.mark.parametrize("count", [0, 3])
     def test_too_few_checkpoints_in_time_are_an_error(self, count: int) -> None:
         with pytest.raises(
