@@ -233,6 +233,15 @@ class TestClock:
                 environment={},
             )
 
+    def test_only_a_line_feed_ends_a_line_of_a_log(
+        self, tmp_path: pathlib.Path
+    ) -> None:
+        log = tmp_path / "log"
+        log.write_text("1.50\ta\u2028b\n2.00\tc\x0cd\n", encoding="utf-8")
+        assert clock.read_log(log) == [(1.5, "a\u2028b"), (2.0, "c\x0cd")]
+        log.write_text("", encoding="utf-8")
+        assert clock.read_log(log) == []
+
     def test_the_load_is_the_cpu_time_of_other_processes(self) -> None:
         quiet = Sample(
             elapsed_seconds=0, busy_seconds=5, stolen_seconds=0, run_seconds=0

@@ -301,7 +301,8 @@ def choose_checkpoints(
 def read_log(log: pathlib.Path) -> list[tuple[float, str]]:
     """Return the seconds and the text of each line."""
     lines = []
-    for line in log.read_text(encoding="utf-8").splitlines():
+    # Programs write form feeds and U+2028, too, which splitlines() takes for ends.
+    for line in log.read_text(encoding="utf-8").split("\n")[:-1]:
         elapsed_seconds, _, text = line.partition("\t")
         lines.append((float(elapsed_seconds), text))
     return lines
