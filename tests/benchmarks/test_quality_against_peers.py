@@ -840,6 +840,54 @@ class TestRecords:
         _, rows = page.tabulate_choices({"choices": choices})
         assert rows[0][2] == "multi30k *"
 
+    def test_a_training_with_a_wrong_rate_is_refused_and_kept(
+        self, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rates = ["2.00e-03", "5.00e-03"]
+        commands = []
+
+        def run_for_seconds(
+            command: list[str], *, log: pathlib.Path, **_: object
+        ) -> clock.TimedRun:
+            commands.append(command)
+            line = LOGS[VASWANI_JAX][0].replace("2.00e-03", rates[len(commands) - 1])
+            log.write_text(f"7.50\t{line}\n")
+            (log.parent / "settings.json").write_text("{}")
+            (log.parent / "run/checkpoints/1250").mkdir(parents=True)
+            samples = [Sample(seconds, 0, 0, 0) for seconds in (0, 60)]
+            return clock.TimedRun(time.time() - 60, clock.measure_load(samples))
+
+        monkeypatch.setattr(clock, "run_for_seconds", run_for_seconds)
+        monkeypatch.setattr(clock, "measure_gflops", lambda: 150.0)
+        run = dataclasses.replace(
+            self.RUN, system=SYSTEMS[VASWANI_JAX], settings_name="recipe"
+        )
+        line = tmp_path / "line"
+        line.write_text("ein hund\n")
+        prepared = types.SimpleNamespace(
+            fingerprint="1f2e", directory=tmp_path, path=lambda split, side: line
+        )
+
+        def train(directory: str) -> dict:
+            return records.complete(
+                run,
+                prepared,
+                data=tmp_path,
+                workdir=tmp_path / directory,
+                venvs=tmp_path,
+                retrain=False,
+                train_only=True,
+            )
+
+        assert train("right")["progress"][0]["learning_rate"] == 0.002
+        for _ in range(2):  # The second call trains nothing.
+            with pytest.raises(RuntimeError, match=r"rate 0\.005 .* kept in .*wrong"):
+                train("wrong")
+        assert len(commands) == 2
+        kept = tmp_path / "wrong" / run.key
+        assert (kept / records.TRAINING).exists()
+        assert (kept / "run/checkpoints/1250").exists()
+
     def write_choice(self, workdir: pathlib.Path, name: str, loss: float) -> None:
         directory = workdir / records.CHOICE / f"eole-{name}-1"
         directory.mkdir(parents=True)

@@ -113,6 +113,9 @@ def complete(
 
     Raises:
         ValueError: The directory has a run of other values.
+        FileNotFoundError: The system's interpreter is missing.
+        RuntimeError: The training or an evaluation fails, or the log of the training
+            has learning rates that its settings do not have. That training is kept.
     """
     directory = workdir / run.key
     if retrain:
@@ -141,6 +144,12 @@ def complete(
     if not (directory / TRAINING).exists():
         command = [python, script, json.dumps({**job, "action": "train"})]
         _train(run, directory, command, text=text)
+    progress = run.system.parse(clock.read_log(directory / "training.log"))
+    if wrong_rate := run.setting.find_wrong_rate(progress):
+        raise RuntimeError(
+            f"{run.key} logged {wrong_rate}. The training is kept in {directory}: "
+            "correct the worker or its settings, then pass --retrain to delete it"
+        )
     training = json.loads((directory / TRAINING).read_text())
     if train_only:
         return {**training, "evaluations": []}
@@ -249,8 +258,8 @@ def _train(
     """Train for the minutes of the run; record checkpoints, progress and load.
 
     Raises:
-        RuntimeError: The program ends before its time is over, has no checkpoint at
-            the first evaluation, or logs learning rates that its settings do not have.
+        RuntimeError: The program ends before its time is over, or has no checkpoint at
+            the first evaluation.
     """
     description = run.describe(text)
     log = directory / "training.log"
@@ -267,8 +276,6 @@ def _train(
     )
     gflops.append(clock.measure_gflops())
     progress = run.system.parse(clock.read_log(log))
-    if wrong_rate := run.setting.find_wrong_rate(progress):
-        raise RuntimeError(f"{run.key} logged {wrong_rate}: {log}")
     checkpoints = clock.find_checkpoints(
         run.system.find_checkpoints(directory), start=timed.start
     )
