@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import subprocess
+import sys
 import time
 import types
 
@@ -378,6 +379,122 @@ class TestSettings:
         # JoeyNMT ignores a setting of an unknown name: the warm-up would be 10,000.
         wrong = dataclasses.replace(points[1], learning_rate=0.0005)
         assert "0.0005 at update 1,000" in setting.find_wrong_rate([*points, wrong])
+
+
+@pytest.fixture
+def joeynmt_calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
+    """The calls of a stand-in for JoeyNMT, whose search copies each line."""
+    torch = pytest.importorskip("torch")
+    calls: dict[str, list] = {"load_data": [], "predict": []}
+
+    def build_model(settings: dict, **vocabularies: object):
+        model = torch.nn.Module()
+        model.decoder = torch.nn.Module()
+        model.decoder.output_layer = torch.nn.Linear(4, 7, bias=False)
+        return model
+
+    def load_data(data: dict, datasets: list[str]) -> tuple:
+        calls["load_data"].append(data)
+        lines = text.read_lines(pathlib.Path(f"{data['dev']}.source"))
+        return ["source"], ["target"], None, lines, None
+
+    def predict(*, model, data, compute_loss, args, **_: object) -> tuple:
+        states = torch.arange(24.0).reshape(2, 3, 4)
+        logits = model.decoder.output_layer(states)
+        expected = states @ model.decoder.output_layer.weight.T
+        call = {"logits": logits, "expected": expected, "compute_loss": compute_loss}
+        calls["predict"].append({**call, **args})
+        tokens = [[*line.split(), "</s>"] for line in data]
+        return {"ppl": math.e}, None, None, tokens, None, None
+
+    parts = {
+        "prediction": {"predict": predict},
+        "config": {
+            "parse_global_args": lambda settings, mode: types.SimpleNamespace(
+                data=settings["data"]
+            ),
+            "parse_test_args": lambda options, mode: options,
+        },
+        "data": {"load_data": load_data},
+        "model": {"build_model": build_model},
+    }
+    package = types.ModuleType("joeynmt")
+    monkeypatch.setitem(sys.modules, "joeynmt", package)
+    for name, functions in parts.items():
+        module = types.ModuleType(f"joeynmt.{name}")
+        vars(module).update(functions)
+        setattr(package, name, module)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return calls
+
+
+class TestJoeyNMT:
+    def translate(self, directory: pathlib.Path) -> None:
+        """Translate two files with each of two checkpoints, and measure losses."""
+        torch = pytest.importorskip("torch")
+        for name in ("valid.source", "valid.target", "test.source"):
+            text.write_lines(directory / name, ["c d e", "a", "b b"])
+        models = []
+        for step in (1, 2):
+            parameters = {"decoder.output_layer.weight": step * torch.ones(7, 4)}
+            torch.save({"model_state": parameters}, directory / f"{step}.ckpt")
+            searches = [
+                {
+                    "source": str(directory / f"{split}.source"),
+                    "output": str(directory / f"{split}.{step}.{beam}.subwords"),
+                    "beam": beam,
+                    "penalty": 1.0,
+                }
+                for split, beam in (("valid", 1), ("valid", 5), ("test", 5))
+            ]
+            loss = {
+                "source": str(directory / "valid.source"),
+                "target": str(directory / "valid.target"),
+                "output": str(directory / f"loss.{step}.json"),
+            }
+            models.append(
+                {
+                    "checkpoints": [str(directory / f"{step}.ckpt")],
+                    "searches": searches,
+                    "measure_loss": loss,
+                }
+            )
+        numbers = dict.fromkeys(("batch_tokens", "log_every", "checkpoint_every"), 1)
+        joeynmt_worker.translate(
+            {
+                **numbers,
+                "text": str(directory),
+                "output": str(directory),
+                "settings_name": "recipe",
+                "seed": 1,
+                "threads": torch.get_num_threads(),
+                "batch": 32,
+                "longest": 60,
+                "models": models,
+            }
+        )
+
+    def test_outputs_and_losses_are_those_of_the_lines(
+        self, tmp_path: pathlib.Path, joeynmt_calls: dict[str, list]
+    ) -> None:
+        self.translate(tmp_path)
+        for path in tmp_path.glob("*.subwords"):
+            assert text.read_lines(path) == ["c d e", "a", "b b"]
+        record = json.loads((tmp_path / "loss.2.json").read_text())
+        assert record == {"loss": 1.0, "parameters": 28}
+
+    def test_a_search_projects_the_last_position_and_a_loss_all(
+        self, tmp_path: pathlib.Path, joeynmt_calls: dict[str, list]
+    ) -> None:
+        torch = pytest.importorskip("torch")
+        self.translate(tmp_path)
+        is_loss = [call["compute_loss"] for call in joeynmt_calls["predict"]]
+        assert is_loss == [False, False, False, True] * 2
+        for call in joeynmt_calls["predict"]:
+            expected = call["expected"]
+            if not call["compute_loss"]:
+                expected = expected[:, -1:]
+            torch.testing.assert_close(call["logits"], expected)
 
 
 class TestBatches:
