@@ -496,6 +496,16 @@ class TestJoeyNMT:
                 expected = expected[:, -1:]
             torch.testing.assert_close(call["logits"], expected)
 
+    def test_a_greedy_search_has_smaller_batches(
+        self, tmp_path: pathlib.Path, joeynmt_calls: dict[str, list]
+    ) -> None:
+        self.translate(tmp_path)
+        sizes = [
+            (call.get("beam_size"), call["batch_size"])
+            for call in joeynmt_calls["predict"]
+        ]
+        assert sizes == [(1, 8), (5, 32), (5, 32), (None, 32)] * 2
+
 
 class TestBatches:
     def test_each_pair_comes_once_an_epoch_within_the_tokens(self) -> None:

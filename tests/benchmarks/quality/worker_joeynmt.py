@@ -43,6 +43,8 @@ RECIPE = {
 # Multi30k, with fairseq.
 MULTI30K = {**RECIPE, "learning_rate": 0.005, "learning_rate_warmup": 2000}
 SETTINGS = {"published": PUBLISHED, "multi30k": MULTI30K, "recipe": RECIPE}
+# Sentences of a greedy search, which computes finished outputs until the last one ends.
+GREEDY_BATCH = 8
 
 
 def make_configuration(job: dict) -> dict:
@@ -237,7 +239,8 @@ def predict(
         model.loss_function = ("crossentropy", 0.0)
     model.load_state_dict(parameters)
     model.eval()
-    test = {"batch_size": job["batch"], "eval_metrics": [], **options}
+    batch = GREEDY_BATCH if options.get("beam_size") == 1 else job["batch"]
+    test = {"batch_size": batch, "eval_metrics": [], **options}
     has_target = "target" in paths
     with contextlib.ExitStack() as stack:
         if not has_target:
