@@ -506,6 +506,13 @@ class TestJoeyNMT:
         ]
         assert sizes == [(1, 8), (5, 32), (5, 32), (None, 32)] * 2
 
+    def test_files_are_read_once(
+        self, tmp_path: pathlib.Path, joeynmt_calls: dict[str, list]
+    ) -> None:
+        self.translate(tmp_path)
+        # Two files of sources, and the pairs.
+        assert len(joeynmt_calls["load_data"]) == 3
+
 
 class TestBatches:
     def test_each_pair_comes_once_an_epoch_within_the_tokens(self) -> None:

@@ -8,6 +8,7 @@ importlib_metadata.
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -167,29 +168,39 @@ def translate(job: dict) -> None:
     import torch
 
     torch.set_num_threads(job["threads"])
+
+    @functools.cache  # JoeyNMT takes seconds for the vocabularies, at each reading.
+    def read(source: str, target: str | None = None) -> Lines:
+        return read_lines(job, source=source, target=target)
+
     model = None
     for model_job in job["models"]:
         parameters = average(model_job["checkpoints"])
         for search in model_job["searches"]:
+            lines = read(search["source"])
             result = predict(
                 job,
                 model,
                 parameters,
-                {"source": search["source"]},
+                lines,
                 beam_size=search["beam"],
                 beam_alpha=search["penalty"],
                 max_output_length=job["longest"],
             )
             model = result.model
-            outputs = [""] * len(result.order)
-            for index, subwords in zip(result.order, result.tokens, strict=True):
+            outputs = [""] * len(lines.order)
+            for index, subwords in zip(lines.order, result.tokens, strict=True):
                 outputs[index] = " ".join(s for s in subwords if s != "</s>")
             text = "".join(f"{line}\n" for line in outputs)
             pathlib.Path(search["output"]).write_text(text, "utf-8")
         if files := model_job["measure_loss"]:
-            paths = {side: files[side] for side in ("source", "target")}
             result = predict(
-                job, model, parameters, paths, return_prob="ref", return_attention=True
+                job,
+                model,
+                parameters,
+                read(files["source"], files["target"]),
+                return_prob="ref",
+                return_attention=True,
             )
             model = result.model
             record = {
@@ -200,62 +211,95 @@ def translate(job: dict) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
+class Lines:
+    """The lines of a file, or of two, as JoeyNMT reads them.
+
+    Attributes:
+        order: The line of the file that each line is.
+        dataset: The lines.
+        source_vocabulary: The subwords of the source.
+        target_vocabulary: The subwords of the target.
+        has_target: True if each line has its translation.
+    """
+
+    order: list[int]
+    dataset: Any
+    source_vocabulary: Any
+    target_vocabulary: Any
+    has_target: bool
+
+
+def read_lines(job: dict, *, source: str, target: str | None) -> Lines:
+    """Return the lines of a file of sources, and of one of targets if there is one."""
+    from joeynmt.config import parse_global_args
+    from joeynmt.data import load_data
+
+    paths = {"source": source} | ({"target": target} if target else {})
+    data = parse_global_args(make_configuration(job), mode="test").data
+    with tempfile.TemporaryDirectory() as directory:
+        order = sort_lines(paths, directory)
+        source_vocabulary, target_vocabulary, _, dataset, _ = load_data(
+            {**data, "dev": f"{directory}/part"}, datasets=["dev"]
+        )
+    return Lines(
+        order=order,
+        dataset=dataset,
+        source_vocabulary=source_vocabulary,
+        target_vocabulary=target_vocabulary,
+        has_target=target is not None,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class Predictions:
-    """JoeyNMT's predictions for the lines of a file.
+    """JoeyNMT's predictions for lines.
 
     Attributes:
         model: The model, to predict again.
-        order: The line of the file that each prediction is for.
         scores: The measurements, with the perplexity as `ppl`.
         tokens: The subwords of each output.
     """
 
     model: Any
-    order: list[int]
     scores: dict
     tokens: list
 
 
 def predict(
-    job: dict, model, parameters: dict, paths: dict, **options: object
+    job: dict, model, parameters: dict, lines: Lines, **options: object
 ) -> Predictions:
     """Return JoeyNMT's predictions; a model of None is built."""
     import torch
     from joeynmt import prediction
-    from joeynmt.config import parse_global_args, parse_test_args
-    from joeynmt.data import load_data
+    from joeynmt.config import parse_test_args
     from joeynmt.model import build_model
 
-    settings = make_configuration(job)
-    data = parse_global_args(settings, mode="test").data
-    with tempfile.TemporaryDirectory() as directory:
-        order = sort_lines(paths, directory)
-        source, target, _, lines, _ = load_data(
-            {**data, "dev": f"{directory}/part"}, datasets=["dev"]
-        )
     if model is None:
-        model = build_model(settings["model"], src_vocab=source, trg_vocab=target)
+        model = build_model(
+            make_configuration(job)["model"],
+            src_vocab=lines.source_vocabulary,
+            trg_vocab=lines.target_vocabulary,
+        )
         # Without smoothing, so that the losses of all systems compare.
         model.loss_function = ("crossentropy", 0.0)
     model.load_state_dict(parameters)
     model.eval()
     batch = GREEDY_BATCH if options.get("beam_size") == 1 else job["batch"]
     test = {"batch_size": batch, "eval_metrics": [], **options}
-    has_target = "target" in paths
     with contextlib.ExitStack() as stack:
-        if not has_target:
+        if not lines.has_target:
             stack.enter_context(project_last_position(model.decoder.output_layer))
         scores, _, _, tokens, _, _ = prediction.predict(
             model=model,
-            data=lines,
+            data=lines.dataset,
             device=torch.device("cpu"),
             n_gpu=0,
-            compute_loss=has_target,
+            compute_loss=lines.has_target,
             normalization="tokens",
             args=parse_test_args(test, mode="test"),
             autocast={"device_type": "cpu", "enabled": False},
         )
-    return Predictions(model=model, order=order, scores=scores, tokens=tokens)
+    return Predictions(model=model, scores=scores, tokens=tokens)
 
 
 @contextlib.contextmanager
