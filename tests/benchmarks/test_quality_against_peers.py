@@ -755,6 +755,28 @@ class TestPage:
         assert f"| Marian | {setting} | multi30k * | 900 | 3.250 |" in written
         assert "trial" not in written and "†" not in written
 
+    def test_the_settings_are_said_to_be_those_of_multi30k(self, content: dict) -> None:
+        pages = {
+            names: " ".join(
+                page.render(dict.fromkeys(names, content), speed=SPEED).split()
+            )
+            for names in (("multi30k",), ("tatoeba",), ("multi30k", "tatoeba"))
+        }
+        alone = pages.pop(("multi30k",))
+        assert "on val of [this text](multi30k.md)" in alone
+        assert "published for this model and text with another" in alone
+        assert "829" not in alone
+        for written in pages.values():
+            assert "on val of [Multi30k](multi30k.md)" in written
+            assert "published for this model on Multi30k with another" in written
+            assert "odd and the even lines of dev, 829 each" in written
+
+    def test_the_introduction_is_that_of_the_docs(self, content: dict) -> None:
+        written = page.render({"multi30k": content}, speed=SPEED)
+        [introduction, _] = written.split("\n## ")
+        docs = (clock.ROOT / "docs/results/peers.md").read_text(encoding="utf-8")
+        assert " ".join(docs.split()).startswith(" ".join(introduction.split()))
+
     def test_runs_have_logged_and_expected_tokens_per_second(
         self, content: dict
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from tests.benchmarks.quality import comparison, records, systems
 from tests.benchmarks.quality.clock import DISTURBED_SHARE, ROOT
 from tests.benchmarks.quality.systems import SYSTEMS
-from tests.benchmarks.quality.tasks import SPLITS, TASKS, Task
+from tests.benchmarks.quality.tasks import MULTI30K, SPLITS, TASKS, Task
 from tests.benchmarks.quality.text import Text
 
 COMMAND = (
@@ -28,8 +28,8 @@ INTRODUCTION = """\
 Each system trains for the same wall time, alone on 2 CPU cores, with the same subwords
 and the model size of [Revisit-MMT's](multi30k.md). The clock begins with the process.
 Not all machines were equally fast: the last table has their speed.
-Our settings were chosen before, on val of [this text](multi30k.md). A peer has settings
-that it publishes, the learning rates published for this model and text with another
+Our settings were chosen before, on val of [{text}](multi30k.md). A peer has settings
+that it publishes, the learning rates published for {model} with another
 toolkit and twice the batch, or ours, as the list below the last table says. Dropout of
 one rate has different places: JoeyNMT also drops attention weights and, as EOLE does,
 what follows the ReLU. Ours alone validates within its minutes. Each peer has one seed;
@@ -41,6 +41,9 @@ checkpoints and the length penalty on val, so scores on val are optimistic.
 [peers.json](peers.json) has the tables, and `peers/` beside it all figures, settings,
 commits and outputs.
 """
+# Runs on another text have the settings chosen and published for Multi30k, too.
+ALONE = {"text": "this text", "model": "this model and text"}
+WITH_OTHERS = {"text": "Multi30k", "model": "this model on Multi30k"}
 
 
 def write(path: pathlib.Path, *, task: Task, text: Text, workdir: pathlib.Path) -> None:
@@ -206,7 +209,8 @@ def tabulate(content: Mapping[str, Any], *, speed: Any) -> dict[str, Table]:
 def render(contents: Mapping[str, Mapping[str, Any]], *, speed: Any) -> str:
     """Return the page."""
     runs = [run for content in contents.values() for run in content["runs"].values()]
-    parts = [INTRODUCTION]
+    is_alone = list(contents) == [MULTI30K.name]
+    parts = [INTRODUCTION.format_map(ALONE if is_alone else WITH_OTHERS)]
     if any(run["is_trial"] for run in runs):
         parts.insert(0, "**A trial: these figures are no results.**\n")
     for name, task in TASKS.items():
@@ -224,6 +228,7 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
     disturbed = [key for key, run in content["runs"].items() if run["is_disturbed"]]
     parts = [
         f"## {task.title}\n",
+        *([f"{task.note}\n"] if task.note else []),
         f"Scores with the 95 % intervals of a bootstrap (`{'`, `'.join(signatures)}`, "
         f"beam {task.beam}):\n",
         tables["scores"],

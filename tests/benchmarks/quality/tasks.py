@@ -27,6 +27,7 @@ class Task:
         shuffles_training_text: True if peers get the training pairs in random order,
             as not all of them shuffle a sorted text enough.
         title: Its name on the page.
+        note: What the page says of its text, or "".
     """
 
     name: str
@@ -40,6 +41,7 @@ class Task:
     split_valid: bool
     shuffles_training_text: bool
     title: str
+    note: str = ""
 
     @property
     def overrides(self) -> dict[str, str]:
@@ -87,6 +89,10 @@ TATOEBA = Task(
     # It is sorted by length, and EOLE shuffles no more than 25,000 pairs at a time.
     shuffles_training_text=True,
     title="Tatoeba, English to French",
+    note=(
+        "Val and test are the odd and the even lines of dev, 829 each; dev and train "
+        "share no line. Train is sorted by length, so peers get its pairs shuffled."
+    ),
 )
 TASKS = {task.name: task for task in (MULTI30K, TATOEBA)}
 
