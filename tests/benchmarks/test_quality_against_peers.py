@@ -790,6 +790,15 @@ class TestPage:
         assert row["newest checkpoint, min"] == "78.5"
         assert row["GFLOP/s"] == "150, 150"
 
+    def test_the_list_of_settings_has_the_padding_of_joeynmts_batches(
+        self, content: dict
+    ) -> None:
+        assert "padding of pairs" not in page.format_settings(content)
+        runs = {**content["runs"], "joeynmt-published-1": make_record("joeynmt")}
+        *others, line = page.format_settings({"runs": runs}).splitlines()
+        assert len(others) == 3 and line.startswith("- JoeyNMT: pre-norm")
+        assert line.endswith("hold less than half of the others' tokens.")
+
     def test_every_system_has_an_expected_rate(self) -> None:
         speed = json.loads(page.SPEED.read_text())
         for system in SYSTEMS.values():

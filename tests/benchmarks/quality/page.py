@@ -428,10 +428,13 @@ def format_settings(content: Mapping[str, Any]) -> str:
     lines = {}
     for run in content["runs"].values():
         system = SYSTEMS[run["system"]]
-        lines[system.name, run["settings_name"]] = (
+        line = (
             f"- {system.title}: {run['settings']}; "
-            f"average: {system.average}; penalty {system.penalty}.\n"
+            f"average: {system.average}; penalty {system.penalty}."
         )
+        if system.note:
+            line += f" {system.note}"
+        lines[system.name, run["settings_name"]] = f"{line}\n"
     return "".join(lines.values())
 
 
