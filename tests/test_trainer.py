@@ -243,8 +243,9 @@ def test_runs_of_seeds_are_those_of_train_and_resume(
         (4, 0, "model.dropout_rate", 0.3, 0.1),
         (2, 3, "model.dropout_rate", 0.3, 0.1),
         (4, 0, "training.num_steps", 4, 2),
+        (2, 0, "model.dropout_rate", 0.3, 0.1),
     ],
-    ids=["last step", "patience", "an earlier end"],
+    ids=["last step", "patience", "an earlier end", "a later end"],
 )
 def test_finished_seeds_of_other_settings_are_refused_before_any_trains(
     tmp_path: pathlib.Path,
@@ -258,8 +259,10 @@ def test_finished_seeds_of_other_settings_are_refused_before_any_trains(
 ) -> None:
     monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
     trained, changed = (
-        settings.small_settings(**{"training.patience": 3, key: value})
-        for value in (was, now)
+        settings.small_settings(
+            **{"training.patience": 3, "training.num_steps": num_steps, key: value}
+        )
+        for num_steps, value in ((step if num_worse == 0 else 4, was), (4, now))
     )
     write_record(tmp_path / "several/seed-2", trained, step=step, num_worse=num_worse)
     workdir = f"{store_prefix}{tmp_path}/several"

@@ -271,7 +271,11 @@ def _check_seeds(config: Config, runs: Mapping[int, str]) -> None:
             record.get("config", {}), dataclasses.replace(config, seed=seed)
         )
         num_worse = (record.get("best") or {}).get("num_worse", 0)
-        is_finished = step >= training.num_steps or 0 < training.patience <= num_worse
+        recorded_training = record.get("config", {}).get("training", {})
+        last_step = min(
+            training.num_steps, recorded_training.get("num_steps", training.num_steps)
+        )
+        is_finished = step >= last_step or 0 < training.patience <= num_worse
         unlike = [
             str(change)
             for change in changes
