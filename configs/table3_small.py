@@ -12,7 +12,8 @@ by how fast they learn. Without the last flag, the text lies in multi30k/lc_norm
 docs/results/multi30k.md makes DIR from github.com/multi30k/dataset.
 
 About 30 minutes a row on one core; all rows were run, and base with a second seed; by
-BLEU, the two seeds differ by more than most rows do. Scores and records: docs/results/table3_small.md.
+BLEU, the two seeds differ by more than most rows do. Scores and records:
+docs/results/table3_small.md.
 """
 
 import ml_collections

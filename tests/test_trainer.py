@@ -284,7 +284,9 @@ def test_a_seed_that_cannot_resume_is_named_before_any_trains(
         for tokens in (40, 50)
     )
     write_record(tmp_path / "seed-2", trained, step=2, num_worse=0)
-    message = r"seed-2/checkpoints has a run at step 2 that cannot resume with: config\."
+    message = (
+        r"seed-2/checkpoints has a run at step 2 that cannot resume with: config\."
+    )
     with pytest.raises(ValueError, match=f"{message}data.target_tokens_per_batch is"):
         vaswani_jax.train_seeds(
             dataclasses.replace(changed, seed=1), tmp_path, num_seeds=2

@@ -324,15 +324,15 @@ def _outputs(
     translator = api.load(
         system.workdir, checkpoint=system.checkpoint, settings=system.settings
     )
-    checkpoint = translator.member.checkpoint
+    checkpoint, run = translator.member.checkpoint, system
     if tensor_file.is_tensor_file(system.workdir):
         # "averaged", the default, loads whatever checkpoint a file has.
-        system = dataclasses.replace(system, checkpoint=bundle.name_of(checkpoint))
+        run = dataclasses.replace(system, checkpoint=bundle.name_of(checkpoint))
     translations = translator.translate([source[number] for number in numbers])
     outputs = [""] * len(source)
     for number, translation in zip(numbers, translations, strict=True):
         outputs[number] = translation
-    return System(system.name, [outputs], _origin(system, step=checkpoint.step))
+    return System(system.name, [outputs], _origin(run, step=checkpoint.step))
 
 
 def _origin(run: ComparedRun, *, step: int) -> str:

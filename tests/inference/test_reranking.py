@@ -269,7 +269,7 @@ def test_a_line_without_its_tag_is_named_by_its_number(has_model: bool) -> None:
     translator = Rated(**settings.TWO_TARGETS)
     options: Any = {"forward": translator} if has_model else {"length_reward": 0.5}
     first, _, second = n_best_lists()
-    with pytest.raises(ValueError, match="^line 2 must begin with a tag .*got 'd'$"):
+    with pytest.raises(ValueError, match=r"^line 2 must begin with a tag .*got 'd'$"):
         translator.rerank(["<2de> a b c", "d"], [first, second], **options)
 
 

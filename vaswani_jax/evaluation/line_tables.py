@@ -158,7 +158,7 @@ def tokenizer_of(metric: metrics.Metric) -> Tokenizer:
 def counts_words(metric: metrics.Metric) -> bool:
     """Return whether a metric counts words; if not, it counts characters."""
     tokenizer = getattr(metric.scorer, "tokenizer", None)
-    return bool(tokenizer) and tokenizer.signature() not in CHARACTER_TOKENIZERS
+    return tokenizer is not None and tokenizer.signature() not in CHARACTER_TOKENIZERS
 
 
 def score_by_length(

@@ -115,9 +115,7 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
             pairs = await alignments.align(
                 job.served, lines, best, deadline=job.deadline, admission=admission
             )
-    sentences = itertools.starmap(
-        _Sentence, zip(lines, hypotheses, pairs, strict=True)
-    )
+    sentences = itertools.starmap(_Sentence, zip(lines, hypotheses, pairs, strict=True))
     results = []
     for text, text_spans in zip(job.texts, spans, strict=True):
         await asyncio.sleep(0)  # Other requests have their turn.
