@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from typing import Any
 
 import hypothesis
 import hypothesis.strategies as st
@@ -32,8 +33,8 @@ def noisy(
     data: config.DataConfig | None = None,
     **probabilities: float,
 ) -> list[tuple[str, str]]:
-    fields = {f"noise_{name}": value for name, value in probabilities.items()}
-    corpus = Corpus("news", "news.en", "news.de", **fields)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {f"noise_{kind}": p for kind, p in probabilities.items()}
+    corpus = Corpus(name="news", source="news.en", target="news.de", **fields)
     return list(noise.add_noise(pairs, corpus, data or data_of(), key=key))
 
 
