@@ -244,8 +244,13 @@ def test_runs_of_seeds_are_those_of_train_and_resume(
         (2, 3, "model.dropout_rate", 0.3, 0.1),
         (4, 0, "training.num_steps", 4, 2),
         (2, 0, "model.dropout_rate", 0.3, 0.1),
+        (2, 3, "training.patience", 3, 5),
+        (2, 3, "search.beam_size", 3, 4),
     ],
-    ids=["last step", "patience", "an earlier end", "a later end"],
+    ids=[
+        *("last step", "patience", "an earlier end", "a later end", "more patience"),
+        "other scores",
+    ],
 )
 def test_finished_seeds_of_other_settings_are_refused_before_any_trains(
     tmp_path: pathlib.Path,
@@ -274,6 +279,20 @@ def test_finished_seeds_of_other_settings_are_refused_before_any_trains(
         "their seeds alone: restore the settings, or name another --workdir"
     )
     assert not (tmp_path / "several/seed-1").exists()
+
+
+def test_a_longer_decay_is_refused_for_finished_seeds(tmp_path: pathlib.Path) -> None:
+    cosine = {"schedule": "cosine", "learning_rate": 0.01, "warmup_steps": 1}
+    trained, longer = (
+        settings.small_settings(
+            **{f"optimizer.{key}": value for key, value in cosine.items()},
+            **{"training.num_steps": num_steps},
+        )
+        for num_steps in (4, 8)
+    )
+    write_record(tmp_path / "seed-2", trained, step=4, num_worse=0)
+    with pytest.raises(ValueError, match=r"training\.num_steps is 8, was 4"):
+        vaswani_jax.train_seeds(longer, tmp_path, num_seeds=2)
 
 
 def test_a_seed_that_cannot_resume_is_named_before_any_trains(

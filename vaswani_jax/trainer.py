@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import math
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ from vaswani_jax.core import (
     tensor_file,
     tpu_flags,
 )
-from vaswani_jax.core.config import Config
+from vaswani_jax.core.config import SETTINGS, Config
 from vaswani_jax.core.types import Evaluator, MetricsLogger
 from vaswani_jax.data import prepared, treebank_checks
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -123,7 +124,7 @@ def train(
     thread.
 
     Sets options of JAX for the whole process; none changes results. The compilation
-    cache is in ~/.cache/vaswani_jax, or the directory VASWANI_JAX_CACHE;
+    cache is VASWANI_JAX_CACHE, else vaswani_jax in XDG_CACHE_HOME, else in ~/.cache;
     JAX_COMPILATION_CACHE_DIR, if set, gets the compiled programs instead.
     If JAX has not used a device yet, asynchronous dispatch on CPUs is off.
 
@@ -219,6 +220,7 @@ def train_seeds(
         seed: f"{name.rstrip('/')}/{seeds.folder_name(seed)}"
         for seed in range(config.seed, config.seed + num_seeds)
     }
+    _set_up_jax()
     # Process 0 alone: the others could see files that are on their way.
     check = functools.partial(_check_seeds, config, runs)
     processes.run_on_main(check, ValueError, OSError)
@@ -254,46 +256,72 @@ def check_seeds_directory(name: str) -> None:
 def _check_seeds(config: Config, runs: Mapping[int, str]) -> None:
     """Refuse settings with which a seed that has checkpoints was not trained.
 
-    A run that is finished has no update left to apply them; another one keeps some.
+    A finished run, by its recorded settings or these, keeps all that would make it
+    train on, or that decided its updates. Another run keeps what it must to resume.
 
     Raises:
         ValueError: A setting differs from the recorded one.
         OSError: A run is on a store that cannot be read.
     """
-    training = config.training
     for seed, run in runs.items():
         directory = remote.open_workdir(run).pull() / "checkpoints"
         if not (steps := store.steps(directory)):
             continue
-        step = steps[-1]
-        record = store.read_record(directory, step)
+        record = store.read_record(directory, steps[-1])
         changes = run_record.find_changes(
             record.get("config", {}), dataclasses.replace(config, seed=seed)
         )
-        num_worse = (record.get("best") or {}).get("num_worse", 0)
-        recorded_training = record.get("config", {}).get("training", {})
-        last_step = min(
-            training.num_steps, recorded_training.get("num_steps", training.num_steps)
-        )
-        is_finished = step >= last_step or 0 < training.patience <= num_worse
-        unlike = [
-            str(change)
-            for change in changes
-            if run_record.decides_updates(change.key)
-            or (change.key == "training.num_steps" and step > training.num_steps)
-        ]
-        if is_finished and unlike:
+        if unlike := _find_unlike(config, changes, record=record, step=steps[-1]):
             raise ValueError(
                 f"{run} is finished, and was trained with other settings: "
-                f"{'; '.join(unlike)}. Runs of one directory differ in their seeds "
-                "alone: restore the settings, or name another --workdir"
+                f"{'; '.join(map(str, unlike))}. Runs of one directory differ in their "
+                "seeds alone: restore the settings, or name another --workdir"
             )
         run_record.refuse_fixed(
             changes,
-            step=step,
-            num_batches=step + len(record.get("skipped", [])),
+            step=steps[-1],
+            num_batches=steps[-1] + len(record.get("skipped", [])),
             directory=directory,
         )
+
+
+def _find_unlike(
+    config: Config,
+    changes: Sequence[run_record.Change],
+    *,
+    record: Mapping[str, Any],
+    step: int,
+) -> list[run_record.Change]:
+    """Return the changes that a finished run must not have; none if it is not finished.
+
+    Args:
+        config: The settings.
+        changes: How they differ from those of the run.
+        record: That of the run's newest checkpoint.
+        step: The step of that checkpoint.
+    """
+    recorded = {change.key: change.was for change in changes}
+    num_steps, patience = (
+        [getattr(config.training, name), recorded.get(f"training.{name}", math.inf)]
+        for name in ("num_steps", "patience")
+    )
+    last_step = min(num_steps)
+    num_worse = (record.get("best") or {}).get("num_worse", 0)
+    ended_early = any(0 < number <= num_worse for number in patience)
+    if step < last_step and not ended_early:
+        return []
+    is_later_end = step <= config.training.num_steps
+    # Their rates depend on the last step.
+    if config.optimizer.schedule in ("linear", "cosine"):
+        is_later_end = False
+    return [
+        change
+        for change in changes
+        if run_record.decides_updates(change.key)
+        or (change.key == "training.num_steps" and not is_later_end)
+        # With other scores, patience would begin again.
+        or (step < last_step and SETTINGS[change.key].affects == "scores")
+    ]
 
 
 def _check_config(config: Config) -> None:
@@ -301,6 +329,12 @@ def _check_config(config: Config) -> None:
         raise TypeError(
             f"config must be a Config, as load_config returns it; got {config!r}"
         )
+
+
+def _set_up_jax() -> None:
+    """Set what JAX reads before its first use of a device."""
+    parallel.disable_async_dispatch()
+    tpu_flags.set_defaults(os.environ)
 
 
 def _train(
@@ -316,8 +350,7 @@ def _train(
 ) -> TrainingResult:
     """Train as `train` does; link data that is missing from `shared_data`."""
     _check_config(config)
-    parallel.disable_async_dispatch()
-    tpu_flags.set_defaults(os.environ)
+    _set_up_jax()
     directory = remote.open_workdir(os.fspath(workdir))
     seeds.refuse_seeds_directory(directory.pull(file_names=seeds.RECORDS))
     step.check_settings(config)

@@ -723,12 +723,17 @@ class TestPage:
     def test_a_slower_machine_of_a_peer_is_marked_and_does_not_count(
         self, content: dict
     ) -> None:
-        def with_speed(gflops: float) -> dict:
-            eole = {**content["runs"]["eole-published-1"], "gflops": [gflops] * 2}
+        def with_changes(**changes: object) -> dict:
+            eole = {**content["runs"]["eole-published-1"], **changes}
             return {**content, "runs": {**content["runs"], "eole-published-1": eole}}
 
-        for gflops, count in ((120.0, 2), (140.0, 4), (240.0, 4)):
-            changed = with_speed(gflops)
+        for gflops, is_disturbed, count in (
+            (120.0, False, 2),
+            (140.0, False, 4),
+            (240.0, False, 4),
+            (240.0, True, 2),
+        ):
+            changed = with_changes(gflops=[gflops] * 2, is_disturbed=is_disturbed)
             _, rows = page.tabulate_differences(changed, [80])
             [cells] = [row[2:] for row in rows if row[1].startswith("EOLE")]
             assert [cell.endswith(" ‡") for cell in cells] == [count == 2] * 2

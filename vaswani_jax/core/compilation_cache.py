@@ -17,7 +17,7 @@ import jax
 from vaswani_jax.core import tpu_flags
 
 logger = logging.getLogger(__name__)
-# Names another directory than ~/.cache/vaswani_jax.
+# Names another directory than vaswani_jax in $XDG_CACHE_HOME, else in ~/.cache.
 VARIABLE = "VASWANI_JAX_CACHE"
 # The variables with flags of the compilers.
 FLAGS = ("XLA_FLAGS", tpu_flags.VARIABLE)

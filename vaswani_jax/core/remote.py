@@ -484,11 +484,15 @@ class RemoteDirectory(files.Directory):
 def _data_content(manifest: bytes) -> Any:
     """Return what a manifest says of prepared data, without the times of its text.
 
-    A manifest without digests comes back as it is.
+    Checkpoints record the names and digests of the training text, so these count. A
+    manifest without digests comes back as it is.
     """
     try:
         record = json.loads(manifest)
-        names = sorted(record.get("text", {}).get("train", {}))
-        return [record[key] for key in ("settings", "vocabulary", "files")] + [names]
+        text = {
+            key: entry.get("sha256") if isinstance(entry, dict) else entry
+            for key, entry in record.get("text", {}).get("train", {}).items()
+        }
+        return [record[key] for key in ("settings", "vocabulary", "files")] + [text]
     except (ValueError, KeyError, TypeError, AttributeError):
         return manifest

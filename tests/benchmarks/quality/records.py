@@ -148,7 +148,8 @@ def complete(
     if wrong_rate := run.setting.find_wrong_rate(progress):
         raise RuntimeError(
             f"{run.key} logged {wrong_rate}. The training is kept in {directory}: "
-            "correct the worker or its settings, then pass --retrain to delete it"
+            "if systems.py has the wrong rate, correct it and call again; if the "
+            "worker has, correct it and pass --retrain, which deletes the training"
         )
     training = json.loads((directory / TRAINING).read_text())
     if train_only:
