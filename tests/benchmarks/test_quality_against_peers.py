@@ -740,6 +740,21 @@ class TestPage:
             summary = page.summarize_differences(changed)
             assert f"Ours is ahead in {count} of {count} comparisons" in summary
 
+    def test_a_comparison_that_favours_ours_counts_if_ours_is_behind(
+        self, content: dict
+    ) -> None:
+        eole = {**content["runs"]["eole-published-1"], "is_disturbed": True}
+        runs = {**content["runs"], "eole-published-1": eole}
+        behind = [
+            {**entry, "difference": -0.5}
+            if entry["peer"] == "eole-published-1"
+            else entry
+            for entry in content["comparisons"]
+        ]
+        changed = {**content, "runs": runs, "comparisons": behind}
+        summary = page.summarize_differences(changed)
+        assert "Ours is ahead in 2 of 4 comparisons" in summary
+
     def test_values_are_corrected_for_the_number_of_peers(self, content: dict) -> None:
         [strong] = [
             entry

@@ -238,7 +238,7 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
         parts += [
             "Ours minus the peer's. A star marks p < 0.05 by approximate "
             "randomisation, corrected for the number of peers by Holm's method. ‡: it "
-            "does not count below, as our machine was over "
+            "counts below only if ours is behind, as our machine was over "
             f"{100 * (FAVOURED - 1):.0f} % faster than the peer's, or as the peer's "
             "run alone was disturbed.\n",
             tables["differences"],
@@ -355,7 +355,11 @@ def tabulate_choices(content: Mapping[str, Any]) -> Table:
 
 def summarize_differences(content: Mapping[str, Any]) -> str:
     """Return a sentence for each time that counts the comparisons won by ours."""
-    entries = [e for e in content["comparisons"] if not is_favoured(content, e)]
+    entries = [
+        entry
+        for entry in content["comparisons"]
+        if entry["difference"] < 0 or not is_favoured(content, entry)
+    ]
     times = sorted({entry["minutes"] for entry in entries})
     return "".join(
         f"- {time:g} minutes: "
