@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import math
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,7 @@ from vaswani_jax.core import (
     tensor_file,
     tpu_flags,
 )
-from vaswani_jax.core.config import SETTINGS, Config
+from vaswani_jax.core.config import Config
 from vaswani_jax.core.types import Evaluator, MetricsLogger
 from vaswani_jax.data import prepared, treebank_checks
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -271,57 +270,15 @@ def _check_seeds(config: Config, runs: Mapping[int, str]) -> None:
         changes = run_record.find_changes(
             record.get("config", {}), dataclasses.replace(config, seed=seed)
         )
-        if unlike := _find_unlike(config, changes, record=record, step=steps[-1]):
-            raise ValueError(
-                f"{run} is finished, and was trained with other settings: "
-                f"{'; '.join(map(str, unlike))}. Runs of one directory differ in their "
-                "seeds alone: restore the settings, or name another --workdir"
-            )
+        run_record.refuse_after_training(
+            changes, settings=config, record=record, step=steps[-1], run=run
+        )
         run_record.refuse_fixed(
             changes,
             step=steps[-1],
             num_batches=steps[-1] + len(record.get("skipped", [])),
             directory=directory,
         )
-
-
-def _find_unlike(
-    config: Config,
-    changes: Sequence[run_record.Change],
-    *,
-    record: Mapping[str, Any],
-    step: int,
-) -> list[run_record.Change]:
-    """Return the changes that a finished run must not have; none if it is not finished.
-
-    Args:
-        config: The settings.
-        changes: How they differ from those of the run.
-        record: That of the run's newest checkpoint.
-        step: The step of that checkpoint.
-    """
-    recorded = {change.key: change.was for change in changes}
-    num_steps, patience = (
-        [getattr(config.training, name), recorded.get(f"training.{name}", math.inf)]
-        for name in ("num_steps", "patience")
-    )
-    last_step = min(num_steps)
-    num_worse = (record.get("best") or {}).get("num_worse", 0)
-    ended_early = any(0 < number <= num_worse for number in patience)
-    if step < last_step and not ended_early:
-        return []
-    is_later_end = step <= config.training.num_steps
-    # Their rates depend on the last step.
-    if config.optimizer.schedule in ("linear", "cosine"):
-        is_later_end = False
-    return [
-        change
-        for change in changes
-        if run_record.decides_updates(change.key)
-        or (change.key == "training.num_steps" and not is_later_end)
-        # With other scores, patience would begin again.
-        or (step < last_step and SETTINGS[change.key].affects == "scores")
-    ]
 
 
 def _check_config(config: Config) -> None:

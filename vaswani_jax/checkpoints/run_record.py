@@ -7,6 +7,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
 import pathlib
 import platform
@@ -244,6 +245,58 @@ def decides_updates(key: str) -> bool:
         and not setting.incidental
         and key not in SETTINGS_AFTER_TRAINING
     )
+
+
+def refuse_after_training(
+    changes: Sequence[Change],
+    *,
+    settings: config.Config,
+    record: Mapping[str, Any],
+    step: int,
+    run: str,
+) -> None:
+    """Refuse changes that a run of several seeds cannot apply once it is finished.
+
+    It is finished by its recorded settings, or by the present ones.
+
+    Args:
+        changes: Settings that differ from those of the run.
+        settings: The present settings.
+        record: That of the run's newest checkpoint.
+        step: The step of that checkpoint.
+        run: The name of the run, for the message.
+
+    Raises:
+        ValueError: The run is finished, and a change would make it train on, or
+            decides its updates. The message has both values.
+    """
+    recorded = {change.key: change.was for change in changes}
+    num_steps, patience = (
+        [getattr(settings.training, name), recorded.get(f"training.{name}", math.inf)]
+        for name in ("num_steps", "patience")
+    )
+    last_step = min(num_steps)
+    num_worse = (record.get("best") or {}).get("num_worse", 0)
+    ended_early = any(0 < number <= num_worse for number in patience)
+    if step < last_step and not ended_early:
+        return
+    # The rates of a decay depend on its last step.
+    has_decay = settings.optimizer.schedule in ("linear", "cosine")
+    may_end_later = step <= settings.training.num_steps and not has_decay
+    refused_changes = [
+        str(change)
+        for change in changes
+        if decides_updates(change.key)
+        or (change.key == "training.num_steps" and not may_end_later)
+        # With other scores, patience would begin again.
+        or (step < last_step and config.SETTINGS[change.key].affects == "scores")
+    ]
+    if refused_changes:
+        raise ValueError(
+            f"{run} is finished, and was trained with other settings: "
+            f"{'; '.join(refused_changes)}. Runs of one directory differ in their "
+            "seeds alone: restore the settings, or name another --workdir"
+        )
 
 
 def refuse_fixed(
