@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vaswani_jax import api
-from vaswani_jax.checkpoints import bundle, run_record, select
+from vaswani_jax.checkpoints import bundle, compatibility, select
 from vaswani_jax.core import compilation_cache, config, languages, parsing, tensor_file
 from vaswani_jax.core import paths as paths_module
 from vaswani_jax.data import columns, prepared
@@ -195,7 +195,7 @@ def _open_seeds(path: str, name: str) -> list[ComparedRun | System]:
     ]
     for run, run_settings in zip(runs[1:], settings[1:], strict=True):
         if different := [
-            str(run_record.Change(key, settings[0][key], value))
+            str(compatibility.Change(key, settings[0][key], value))
             for key, value in run_settings.items()
             if value != settings[0][key] and not config.SETTINGS[key].incidental
         ]:
@@ -216,7 +216,7 @@ def _settings_of_outputs(run: ComparedRun) -> dict[str, Any]:
         select.recorded_config(run.workdir, run.checkpoint)
     )
     return {
-        key: recorded.get(key, value) if run_record.decides_updates(key) else value
+        key: recorded.get(key, value) if compatibility.decides_updates(key) else value
         for key, value in config.flatten(config.to_dict(run.settings)).items()
     }
 

@@ -18,7 +18,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import bundle, run_record, select, store
+from vaswani_jax.checkpoints import bundle, compatibility, run_record, select, store
 from vaswani_jax.core import (
     compilation_cache,
     extras,
@@ -267,13 +267,13 @@ def _check_seeds(config: Config, runs: Mapping[int, str]) -> None:
         if not (steps := store.steps(directory)):
             continue
         record = store.read_record(directory, steps[-1])
-        changes = run_record.find_changes(
+        changes = compatibility.find_changes(
             record.get("config", {}), dataclasses.replace(config, seed=seed)
         )
-        run_record.refuse_after_training(
+        compatibility.refuse_after_training(
             changes, settings=config, record=record, step=steps[-1], run=run
         )
-        run_record.refuse_fixed(
+        compatibility.refuse_fixed(
             changes,
             step=steps[-1],
             num_batches=steps[-1] + len(record.get("skipped", [])),
@@ -404,7 +404,7 @@ def _load_initial(config: Config, init_from: str) -> _InitialModel:
         vocabulary = prepared.open_prepared(
             prepared.data_directory(data, workdir)
         ).vocabulary
-    run_record.check_fits(checkpoint, settings=config, vocabulary=vocabulary)
+    compatibility.check_fits(checkpoint, settings=config, vocabulary=vocabulary)
     extended = vocabulary.extend(config.data.symbols)
     names = list(
         dict.fromkeys(

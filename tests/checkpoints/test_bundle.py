@@ -12,7 +12,7 @@ import pytest
 
 from tests import settings
 from tests.checkpoints import damages
-from vaswani_jax.checkpoints import average, bundle, run_record, select, store
+from vaswani_jax.checkpoints import average, bundle, compatibility, select, store
 from vaswani_jax.checkpoints.bundle import Bundle
 from vaswani_jax.core import config, parsing, tensor_file
 from vaswani_jax.data.marian_subwords import MarianSubwords
@@ -90,7 +90,9 @@ def test_a_file_has_the_model_of_a_run(tmp_path: pathlib.Path, kind: str) -> Non
         written.vocabulary.source is written.vocabulary.target
     )
     checkpoint = bundle.read_checkpoint(path)
-    run_record.check_fits(checkpoint, settings=written.settings, vocabulary=vocabulary)
+    compatibility.check_fits(
+        checkpoint, settings=written.settings, vocabulary=vocabulary
+    )
     params = written.checkpoint.items["params"]
     jax.tree.map(np.testing.assert_array_equal, checkpoint.items["params"], params)
     description = select.describe(path, "averaged", checkpoint=checkpoint)
@@ -158,14 +160,16 @@ def test_a_file_is_checked_against_the_settings_that_read_it(
     checkpoint = bundle.read_checkpoint(path)
     monkeypatch.delattr("vaswani_jax.model.transformer.param_shapes")
     # What the file records saves a trace of the model,
-    run_record.check_fits(
+    compatibility.check_fits(
         checkpoint, settings=model.settings, vocabulary=model.vocabulary
     )
     monkeypatch.undo()
     # for these settings alone.
     other = settings.small_settings(**{"model.d_ff": 14})
     with pytest.raises(store.CheckpointError, match=r"model\.d_ff is 14, was 10"):
-        run_record.check_fits(checkpoint, settings=other, vocabulary=model.vocabulary)
+        compatibility.check_fits(
+            checkpoint, settings=other, vocabulary=model.vocabulary
+        )
 
 
 @pytest.fixture

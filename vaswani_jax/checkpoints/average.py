@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from vaswani_jax.checkpoints import bundle, run_record, store
+from vaswani_jax.checkpoints import bundle, compatibility, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import files
 from vaswani_jax.core.config import Config
@@ -47,11 +47,11 @@ def average_params(directory: pathlib.Path, steps: Sequence[int]) -> Checkpoint:
                 f"{record['vocabulary']}: only checkpoints of one vocabulary can be "
                 "averaged; leave those of the other out"
             )
-        if record and not run_record.may_be_same_run(record, checkpoint.record):
+        if record and not compatibility.may_be_same_run(record, checkpoint.record):
             logger.warning(
                 f"checkpoints of different runs are averaged: {checkpoint.step} comes "
-                f"from {run_record.describe_run(checkpoint.record)}, the one before "
-                f"from {run_record.describe_run(record)}"
+                f"from {compatibility.describe_run(checkpoint.record)}, the one before "
+                f"from {compatibility.describe_run(record)}"
             )
         record = checkpoint.record
         params = jax.tree.map(np.float64, checkpoint.items["params"])

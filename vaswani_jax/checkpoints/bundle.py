@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from vaswani_jax import __version__
-from vaswani_jax.checkpoints import run_record, store
+from vaswani_jax.checkpoints import compatibility, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, tensor_file
 from vaswani_jax.core.config import Config
@@ -65,12 +65,12 @@ class Bundle:
         if dtype not in DTYPES:
             raise ValueError(f"dtype={dtype} must be {' or '.join(DTYPES)}")
         checkpoint = self.checkpoint
-        run_record.check_fits(
+        compatibility.check_fits(
             checkpoint, settings=self.settings, vocabulary=self.vocabulary
         )
-        params = run_record.flatten(checkpoint.items["params"])
+        params = compatibility.flatten(checkpoint.items["params"])
         shapes = {name: np.shape(leaf) for name, leaf in params.items()}
-        fit = run_record.digest_of_fit(
+        fit = compatibility.digest_of_fit(
             self.settings.model, self.vocabulary, shapes=shapes
         )
         record = {
@@ -93,7 +93,7 @@ class Bundle:
             "package_version": __version__,
             "settings": config.to_dict(self.settings),
             "step": checkpoint.step,
-            "record": {**record, NAME: name_of(checkpoint), run_record.FIT: fit},
+            "record": {**record, NAME: name_of(checkpoint), compatibility.FIT: fit},
             "copy_of": copy_of,
         }
         tensor_file.write(path, arrays, values)

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from vaswani_jax.checkpoints import average, run_record, store
+from vaswani_jax.checkpoints import average, compatibility, store
 from vaswani_jax.core import config, files, plurals, processes
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import (
@@ -217,7 +217,7 @@ def _losses(
 def warn_of_text_form(checkpoint: store.Checkpoint, *, settings: config.Config) -> None:
     """Warn if scores take the text for another form than the training did."""
     recorded_values = checkpoint.record.get("config", {})
-    for change in run_record.find_changes(recorded_values, settings):
+    for change in compatibility.find_changes(recorded_values, settings):
         if change.key == "data.text_form":
             logger.warning(
                 f"{change}: {OTHER_TEXT_FORM[change.now]}; leave the setting out"
@@ -253,7 +253,7 @@ def score_average(
 
     processes.run_on_main(save, ValueError, OSError)
     logger.info(f"average of the checkpoints {steps}")
-    run_record.check_fits(mean, settings=settings, vocabulary=data.vocabulary)
+    compatibility.check_fits(mean, settings=settings, vocabulary=data.vocabulary)
     member = Member(settings.model, mean)
     translator = Translator(settings, data.vocabulary, members=[member])
     splits = [name for name in ("valid", "test") if name in data.counts]
@@ -293,7 +293,7 @@ def evaluation_name(
     other setting that affects scores if it differs from the training's.
     """
     parts = [file_name(split, checkpoint_name, search=settings.search)]
-    for change in run_record.find_changes(
+    for change in compatibility.find_changes(
         checkpoint.record.get("config", {}), settings
     ):
         affects_scores = config.SETTINGS[change.key].affects == "scores"

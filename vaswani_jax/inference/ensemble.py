@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from vaswani_jax.checkpoints import run_record, select, store
+from vaswani_jax.checkpoints import compatibility, select, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, parsing, rules
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -97,7 +97,7 @@ def load_members(
     for directory, member_settings, name in sources:
         checkpoint = select.select(directory, name)
         try:
-            run_record.check_fits(
+            compatibility.check_fits(
                 checkpoint, settings=member_settings, vocabulary=vocabulary
             )
         except CheckpointError as error:

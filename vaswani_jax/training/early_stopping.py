@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vaswani_jax.checkpoints import run_record, store
+from vaswani_jax.checkpoints import compatibility, store
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.core import config, files, languages, parallel, processes
 from vaswani_jax.core.training_config import TrainingConfig
@@ -65,7 +65,7 @@ class Criterion:
     def is_comparable(self, record: Mapping[str, Any]) -> bool:
         """Return whether a recorded score can be compared with this run's."""
         metric = self.settings.training.best_metric
-        changes = run_record.find_changes(record.get("config", {}), self.settings)
+        changes = compatibility.find_changes(record.get("config", {}), self.settings)
         scores_changed = any(
             config.SETTINGS[change.key].affects == "scores" for change in changes
         )

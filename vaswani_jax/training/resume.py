@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vaswani_jax.checkpoints import run_record, store
+from vaswani_jax.checkpoints import compatibility, run_record, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, files, parallel, processes, shards
 from vaswani_jax.data.vocabulary import Vocabulary
@@ -98,7 +98,7 @@ class Resumed:
 
     state: TrainState
     progress: Progress
-    changes: list[run_record.Change]
+    changes: list[compatibility.Change]
 
 
 def resume(
@@ -133,7 +133,7 @@ def resume(
     record = checkpoint.record
     if record.get("unevaluated", False):
         record = record | _read_evaluation(run, checkpoint.step)
-    changes = run_record.find_changes(record["config"], run.settings)
+    changes = compatibility.find_changes(record["config"], run.settings)
     _check_same_run(run, checkpoint, changes=changes)
     for difference in run_record.software_changes(record.get("environment", {})):
         logger.warning(f"{difference}: the digits may differ from here on")
@@ -363,15 +363,17 @@ def _fill_rows(param: jax.Array, initial: np.ndarray) -> jax.Array:
 
 
 def _check_same_run(
-    run: Run, checkpoint: Checkpoint, *, changes: list[run_record.Change]
+    run: Run, checkpoint: Checkpoint, *, changes: list[compatibility.Change]
 ) -> None:
-    run_record.refuse_fixed(
+    compatibility.refuse_fixed(
         changes,
         step=checkpoint.step,
         num_batches=checkpoint.step + len(checkpoint.record.get("skipped", [])),
         directory=run.checkpoints,
     )
-    run_record.check_fits(checkpoint, settings=run.settings, vocabulary=run.vocabulary)
+    compatibility.check_fits(
+        checkpoint, settings=run.settings, vocabulary=run.vocabulary
+    )
     text = checkpoint.record.get("training_text", run.training_text)
     if text != run.training_text:
         raise ValueError(
