@@ -1,5 +1,7 @@
 """Which files are sent and fetched depends on their versions and on their seals."""
 
+from typing import Any
+
 import pytest
 
 from vaswani_jax.core import sync
@@ -52,6 +54,53 @@ def test_a_copy_that_is_ahead_keeps_its_own_changes(
             local, remote=remote, last=Sync("1", "1"), is_local_ahead=is_ahead
         )
         assert is_outdated == expected
+
+
+def plan(
+    local: dict[str, str], remote: dict[str, str], **options: Any
+) -> tuple[set[str], list[str], set[str]]:
+    """Return what a pull replaces, downloads and deletes.
+
+    At the last sync, the versions were "1", but for files named `unsent`.
+    """
+    names = {*local, *remote}
+    plan = sync.plan_pull(
+        local=local,
+        remote=remote,
+        last_sync={name: Sync("1", "1") for name in names if name != "unsent"},
+        **{
+            "skip": (),
+            "file_names": (),
+            "is_local_ahead": True,
+            "is_holder": False,
+            **options,
+        },
+    )
+    return plan.replaced, plan.outdated, plan.deleted
+
+
+def test_a_pull_fetches_what_the_store_has_changed_and_the_copy_lacks() -> None:
+    local = {"equal": "1", "store": "1", "copy": "2"}
+    remote = {"equal": "1", "store": "2", "copy": "1", "text/lost": "1"}
+    assert plan(local, remote) == (set(), ["store", "text/lost"], set())
+    # A copy that another run has replaced keeps no change of its own.
+    everything = ["store", "copy", "text/lost"]
+    assert plan(local, remote, is_local_ahead=False) == (set(), everything, set())
+    assert plan(local, remote, skip=["text"]) == (set(), ["store"], set())
+    assert plan(local, remote, file_names=["text"]) == (set(), ["text/lost"], set())
+
+
+def test_a_pull_deletes_what_the_store_has_replaced_or_pruned() -> None:
+    newer = "checkpoints/9/files.json"
+    local = {SEAL: "1", PART: "1", "data/old": "1", "data/manifest.json": "1"}
+    local["unsent"] = "1"
+    remote = {newer: "1", "data/manifest.json": "2"}
+    outdated = [newer, "data/manifest.json"]
+    assert plan(local, remote) == ({"data/old"}, outdated, {SEAL, PART})
+    # Who trains decides which checkpoints stay.
+    assert plan(local, remote, is_holder=True) == ({"data/old"}, outdated, set())
+    replaced, _, deleted = plan(local, remote, is_local_ahead=False)
+    assert (replaced, deleted) == ({"data/old"}, {SEAL, PART, "unsent"})
 
 
 def test_files_of_a_checkpoint_that_was_sent_whole_are_not_sent_again() -> None:

@@ -22,7 +22,7 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vaswani_jax.core import errors, files, paths, sync, tensor_file
 from vaswani_jax.core.sync import Sync
@@ -167,56 +167,19 @@ class RemoteDirectory(files.Directory):
             # A follower may have written the run at an earlier start. The process that
             # writes it in this one lacks what was not sent.
             is_local_ahead = not is_follower and self._is_local_ahead(remote)
-            # Data that was prepared here, and not sent before the process ended.
-            unsent_manifests = {
-                name
-                for name, version in local.items()
-                if is_local_ahead
-                and sync.find_manifest(name) == name
-                and version != last_sync.get(name, Sync()).local
-            }
-            outdated_names = [
-                name
-                for name in remote
-                if name.partition("/")[0] not in skip
-                and (sync.matches(name, file_names) or not file_names)
-                and sync.find_manifest(name) not in unsent_manifests
-                and sync.is_outdated(
-                    local.get(name),
-                    remote=remote[name],
-                    last=last_sync.get(name, Sync()),
-                    is_local_ahead=is_local_ahead,
-                )
-            ]
-            deleted_names = local.keys() - remote.keys()
-            if file_names:
-                # A shard that the store has lost no longer belongs to its glob.
-                deleted_names = {
-                    name
-                    for name in deleted_names & last_sync.keys()
-                    if name not in file_names and sync.matches(name, file_names)
-                }
-            elif is_local_ahead:
-                # Another process has replaced the prepared data, or a training
-                # elsewhere has deleted old checkpoints.
-                gone_names = deleted_names & last_sync.keys()
-                pruned_names = (
-                    set() if self._is_holder else sync.find_pruned(gone_names, remote)
-                )
-                deleted_names = pruned_names | {
-                    name
-                    for name in gone_names
-                    if sync.find_manifest(name) in outdated_names
-                }
+            plan = sync.plan_pull(
+                local=local,
+                remote=remote,
+                last_sync=last_sync,
+                skip=skip,
+                file_names=file_names,
+                is_local_ahead=is_local_ahead,
+                is_holder=self._is_holder,
+            )
             # First what new data replaces: if this is cut, the next pull repeats it.
-            replaced_names = {
-                name
-                for name in deleted_names
-                if sync.find_manifest(name) in outdated_names
-            }
-            self._remove(replaced_names, last_sync=last_sync)
-            self._download(outdated_names, remote=remote, last_sync=last_sync)
-            self._remove(deleted_names - replaced_names, last_sync=last_sync)
+            self._remove(plan.replaced, last_sync=last_sync)
+            self._download(plan.outdated, remote=remote, last_sync=last_sync)
+            self._remove(plan.deleted, last_sync=last_sync)
         return self.path
 
     def pull_file(self) -> pathlib.Path:
@@ -320,7 +283,7 @@ class RemoteDirectory(files.Directory):
             return
         remote_manifest = self._store.cat_file(f"{self._root}/{manifest}")
         local_manifest = (self.path / manifest).read_bytes()
-        if _data_content(remote_manifest) != _data_content(local_manifest):
+        if sync.data_content(remote_manifest) != sync.data_content(local_manifest):
             raise files.SupersededError(
                 f"another run has prepared other data in {self._url} since; this one "
                 f"ends: delete {self.path} to use that data, or name another directory"
@@ -479,20 +442,3 @@ class RemoteDirectory(files.Directory):
         path = self.path / STARTS
         starts = self._store.cat_file(f"{self._root}/{STARTS}")
         return path.exists() and path.read_bytes().startswith(starts)
-
-
-def _data_content(manifest: bytes) -> Any:
-    """Return what a manifest says of prepared data, without the times of its text.
-
-    Checkpoints record the names and digests of the training text, so these count. A
-    manifest without digests comes back as it is.
-    """
-    try:
-        record = json.loads(manifest)
-        text = {
-            key: entry.get("sha256") if isinstance(entry, dict) else entry
-            for key, entry in record.get("text", {}).get("train", {}).items()
-        }
-        return [record[key] for key in ("settings", "vocabulary", "files")] + [text]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return manifest

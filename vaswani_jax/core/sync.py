@@ -6,6 +6,7 @@ A checkpoint and prepared data have a seal: without it, their files do not count
 import dataclasses
 import errno
 import fnmatch
+import json
 import pathlib
 import re
 from collections.abc import Collection, Mapping
@@ -88,6 +89,85 @@ class Sync:
 
     remote: str | None = None
     local: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Pull:
+    """How a local copy becomes as the directory on the store.
+
+    Attributes:
+        replaced: The files to remove before the download: new data replaces them.
+        outdated: The files to download.
+        deleted: The files to remove after the download.
+    """
+
+    replaced: set[str]
+    outdated: list[str]
+    deleted: set[str]
+
+
+def plan_pull(
+    *,
+    local: Mapping[str, str],
+    remote: Mapping[str, str],
+    last_sync: Mapping[str, Sync],
+    skip: Collection[str],
+    file_names: Collection[str],
+    is_local_ahead: bool,
+    is_holder: bool,
+) -> Pull:
+    """Return what to remove from a local copy and to download into it.
+
+    Args:
+        local: The version of each of its files.
+        remote: The version of each file on the store.
+        last_sync: The versions of each file at the last sync.
+        skip: The top folders not to download.
+        file_names: The only files to download, as `matches` takes them; if empty, all.
+        is_local_ahead: Whether the local copy knows every start on the store.
+        is_holder: Whether this process holds the local copy.
+    """
+    # Data that was prepared here, and not sent before the process ended.
+    unsent_manifests = {
+        name
+        for name, version in local.items()
+        if is_local_ahead
+        and find_manifest(name) == name
+        and version != last_sync.get(name, Sync()).local
+    }
+    outdated_names = [
+        name
+        for name in remote
+        if name.partition("/")[0] not in skip
+        and (matches(name, file_names) or not file_names)
+        and find_manifest(name) not in unsent_manifests
+        and is_outdated(
+            local.get(name),
+            remote=remote[name],
+            last=last_sync.get(name, Sync()),
+            is_local_ahead=is_local_ahead,
+        )
+    ]
+    deleted_names = local.keys() - remote.keys()
+    if file_names:
+        # A shard that the store has lost no longer belongs to its glob.
+        deleted_names = {
+            name
+            for name in deleted_names & last_sync.keys()
+            if name not in file_names and matches(name, file_names)
+        }
+    elif is_local_ahead:
+        # Another process has replaced the prepared data, or a training elsewhere has
+        # deleted old checkpoints.
+        gone_names = deleted_names & last_sync.keys()
+        pruned_names = set() if is_holder else find_pruned(gone_names, remote)
+        deleted_names = pruned_names | {
+            name for name in gone_names if find_manifest(name) in outdated_names
+        }
+    replaced_names = {
+        name for name in deleted_names if find_manifest(name) in outdated_names
+    }
+    return Pull(replaced_names, outdated_names, deleted_names - replaced_names)
 
 
 def matches(name: str, patterns: Collection[str]) -> bool:
@@ -206,3 +286,20 @@ def local_version(path: pathlib.Path) -> str:
     """Return what changes with a file on this machine: its size and its time."""
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def data_content(manifest: bytes) -> Any:
+    """Return what a manifest says of prepared data, without the times of its text.
+
+    Checkpoints record the names and digests of the training text, so these count. A
+    manifest without digests comes back as it is.
+    """
+    try:
+        record = json.loads(manifest)
+        text = {
+            key: entry.get("sha256") if isinstance(entry, dict) else entry
+            for key, entry in record.get("text", {}).get("train", {}).items()
+        }
+        return [record[key] for key in ("settings", "vocabulary", "files")] + [text]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return manifest
