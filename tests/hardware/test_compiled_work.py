@@ -56,7 +56,6 @@ def test_copies_into_another_layout_are_found(step: hlo.Module) -> None:
     found = compiled_work.find_relayouts(step, sizes=(13, 13 * 32))
     assert [each.name for each in found] == ["copy.2", "fusion.2"]
     assert found[0].num_bytes == 13 * 32 * 8 * 2
-    assert found[0].op_name == "jit(_fun)/Transformer/transpose"
     # copy.1 only moves to another memory. Rows of others are no activations.
     assert compiled_work.find_relayouts(step, sizes=(14,)) == []
     gradients = compiled_work.find_relayouts(step, sizes=(), elements=(13 * 32 * 8,))

@@ -49,8 +49,6 @@ def program(
         rows=13,
         source_length=32,
         target_length=32,
-        num_microbatches=1,
-        lowering_seconds=1.0,
         compile_seconds=2.0,
         memory={
             **dict.fromkeys(programs.MEMORY_FIELDS, 0),
@@ -62,7 +60,7 @@ def program(
         work=compiled_work.Work(10, 9, cycles, without),
         turns=[compiled_work.Work(4, 3, 2, 1)],
         collectives=list(collectives),
-        relayouts=[compiled_work.Relayout("copy.1", 8, "path")],
+        relayouts=[compiled_work.Relayout("copy.1", 8)],
     )
 
 

@@ -57,7 +57,6 @@ class Relayout:
 
     name: str
     num_bytes: int
-    op_name: str
 
 
 def find_relayouts(
@@ -79,9 +78,7 @@ def find_relayouts(
             is_activation = not set(sizes).isdisjoint(array.sizes)
             is_gradient = math.prod(array.sizes) in elements
             if array.dtype in FLOATS and (is_activation or is_gradient):
-                result.append(
-                    Relayout(instruction.name, array.num_bytes, instruction.op_name)
-                )
+                result.append(Relayout(instruction.name, array.num_bytes))
     return result
 
 

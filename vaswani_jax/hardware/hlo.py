@@ -86,11 +86,6 @@ class Instruction:
         return re.findall(r"%([\w.\-]+)", self.details[:end])
 
     @property
-    def op_name(self) -> str:
-        """The path of the operation in the program that was compiled."""
-        return self._attribute(r'op_name="([^"]*)"')
-
-    @property
     def called(self) -> str:
         """The computation that it calls, or the body of a loop; "" for none."""
         name = "to_apply" if self.opcode == "call" else "calls|body"

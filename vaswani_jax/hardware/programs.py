@@ -43,8 +43,6 @@ class Program:
         rows: Rows of one device.
         source_length: Source tokens of a row.
         target_length: Target tokens of a row; None for a search.
-        num_microbatches: Parts that the rows are computed in.
-        lowering_seconds: Time to trace the program and to lower it.
         compile_seconds: Time to compile it, on this machine at its load.
         memory: Bytes by the names of MEMORY_FIELDS.
         needed: The memory of a device.
@@ -58,8 +56,6 @@ class Program:
     rows: int
     source_length: int
     target_length: int | None
-    num_microbatches: int
-    lowering_seconds: float
     compile_seconds: float
     memory: dict[str, int]
     needed: NeededBytes
@@ -120,7 +116,6 @@ def train_step(
         rows=rows,
         source_length=bucket.source_length,
         target_length=bucket.target_length,
-        num_microbatches=num_microbatches,
         activations=sorted(
             {
                 *_axes(part, bucket.source_length),
@@ -157,7 +152,6 @@ def search(
         rows=rows,
         source_length=length,
         target_length=None,
-        num_microbatches=1,
         activations=_axes(rows, length) + _axes(rows * settings.search.beam_size, 1),
         gradients=(),
         options=SEARCH_OPTIONS[parallel.platform()],
@@ -225,14 +219,11 @@ def _compile(
     rows: int,
     source_length: int,
     target_length: int | None,
-    num_microbatches: int,
     activations: Sequence[int],
     gradients: Sequence[int],
     options: dict[str, Any],
 ) -> Program:
-    start = time.monotonic()
     lowered = lower()
-    lowering_seconds = time.monotonic() - start
     start = time.monotonic()
     compiled = lowered.compile(compiler_options=options or None)
     compile_seconds = time.monotonic() - start
@@ -242,8 +233,6 @@ def _compile(
         rows=rows,
         source_length=source_length,
         target_length=target_length,
-        num_microbatches=num_microbatches,
-        lowering_seconds=lowering_seconds,
         compile_seconds=compile_seconds,
         memory={name: int(getattr(analysis, name)) for name in MEMORY_FIELDS},
         needed=memory.needed_by(compiled, state=state),
