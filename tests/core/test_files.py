@@ -46,12 +46,25 @@ def test_a_record_that_has_no_digests_is_refused(record):
         files.parse_digests(record)
 
 
-def test_a_text_file_is_replaced_at_once(tmp_path):
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [("grün\r\n", b"gr\xc3\xbcn\r\n"), (b"\xff\r\n", b"\xff\r\n")],
+)
+def test_a_file_is_replaced_at_once(tmp_path, new, expected):
     path = tmp_path / "config.json"
     path.write_text("old")
-    assert files.write_atomically(path, "grün\n") == path
-    assert path.read_bytes() == "grün\n".encode()
-    assert content(tmp_path).keys() == {"config.json"}
+    assert files.write_atomically(path, new) == path
+    assert path.read_bytes() == expected
+    assert [entry.name for entry in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_a_file_that_cannot_take_its_place_leaves_no_part(tmp_path):
+    directory = tmp_path / "config.json"
+    directory.mkdir()
+    with pytest.raises(IsADirectoryError):
+        files.write_atomically(directory, "{}")
+    assert list(tmp_path.iterdir()) == [directory]
+    assert directory.is_dir()
 
 
 def test_files_are_replaced_together_or_not_at_all(tmp_path):

@@ -93,31 +93,35 @@ def sync(directory: pathlib.Path) -> None:
             os.close(handle)
 
 
-def write_atomically(path: pathlib.Path, text: str) -> pathlib.Path:
-    """Write a text file; a crash leaves the old file or the new one, never a part."""
-    write_together({path: text})
+def write_atomically(path: pathlib.Path, content: str | bytes) -> pathlib.Path:
+    """Write a file; a crash leaves the old file or the new one, never a part.
+
+    Text is written in UTF-8, its line ends unchanged.
+    """
+    write_together({path: content})
     return path
 
 
-def write_together(texts: Mapping[pathlib.Path, str]) -> None:
-    """Write text files that belong together; if one cannot be written, none is.
+def write_together(contents: Mapping[pathlib.Path, str | bytes]) -> None:
+    """Write files that belong together; if one cannot be written, none is.
 
     Each file is replaced in one step, so a crash leaves no part of a file.
     """
-    unfinished = {path: path.with_name(f"{path.name}.unfinished") for path in texts}
+    unfinished = {path: path.with_name(f"{path.name}.unfinished") for path in contents}
     try:
-        for path, text in texts.items():
-            with open(unfinished[path], "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+        for path, content in contents.items():
+            with open(unfinished[path], "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 # After a power cut, a renamed file that was not flushed may be empty.
                 os.fsync(file.fileno())
+        for path in contents:
+            unfinished[path].replace(path)
     except BaseException:
         for path in unfinished.values():
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
         raise
-    for path in texts:
-        unfinished[path].replace(path)
 
 
 def sibling(directory: pathlib.Path, purpose: str) -> pathlib.Path:

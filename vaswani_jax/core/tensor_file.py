@@ -19,6 +19,8 @@ import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by it.
 import numpy as np
 import safetensors.numpy
 
+from vaswani_jax.core import files
+
 SUFFIX = ".safetensors"
 # Names the text of the metadata.
 FORMAT = "vaswani_jax"
@@ -108,17 +110,7 @@ def write(
     text = json.dumps({"format_version": VERSION, **record, "sha256": digests})
     digest = hashlib.sha256(text.encode()).hexdigest()
     content = safetensors.numpy.save(arrays, {FORMAT: f"{digest} {text}"})
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
-        raise
+    files.write_atomically(path, content)
 
 
 def open_file(path: pathlib.Path) -> TensorFile:
