@@ -168,25 +168,16 @@ def train_step(
     is_sharded = settings.training.shard_optimizer
 
     def forward(params: Params, batch: types.Batch, *, key: Array) -> tuple[Any, Any]:
-        params = frozen.stop_gradients(settings, params)
-        logits: Any = model.apply(
-            {"params": params},
-            batch.source,
-            batch.target_in,
-            segments=batch.segments,
-            deterministic=False,
-            rngs={"dropout": key},
-        )
-        sums = loss.smoothed_cross_entropy(
-            logits,
-            batch.target_out,
-            label_smoothing=settings.training.label_smoothing,
-            form=settings.training.label_smoothing_form,
+        return _logits_and_sums(
+            settings,
+            model=model,
+            params=frozen.stop_gradients(settings, params),
+            batch=batch,
+            key=key,
             # Deviation: accelerators keep the largest array of a step in the model's
             # type; in bfloat16 it is read in half the time.
             dtype=None if parallel.on_cpu() else settings.model.dtype,
         )
-        return logits, sums
 
     def loss_sum(params: Params, batch: types.Batch, *, key: Array) -> tuple[Any, Any]:
         logits, sums = forward(params, batch, key=key)
@@ -292,22 +283,49 @@ def loss_step(
     model = transformer.Transformer(settings.model, vocab_size)
 
     def step(params: Params, batch: types.Batch) -> loss.LossSums:
-        logits: Any = model.apply(
-            {"params": params},
-            batch.source,
-            batch.target_in,
-            segments=batch.segments,
-            deterministic=True,
-        )
-        sums = loss.smoothed_cross_entropy(
-            logits,
-            batch.target_out,
-            label_smoothing=settings.training.label_smoothing,
-            form=settings.training.label_smoothing_form,
+        _, sums = _logits_and_sums(
+            settings, model=model, params=params, batch=batch, key=None
         )
         return parallel.sum_over_devices(sums)
 
     return step
+
+
+def _logits_and_sums(
+    settings: config.Config,
+    *,
+    model: transformer.Transformer,
+    params: Params,
+    batch: types.Batch,
+    key: Array | None,
+    dtype: str | None = None,
+) -> tuple[Any, Any]:
+    """Return a batch's logits, and its sums over target tokens.
+
+    Args:
+        settings: The run's.
+        model: The model of the settings.
+        params: Its parameters.
+        batch: The rows.
+        key: Of the masks of dropout; None drops nothing.
+        dtype: As that of `loss.smoothed_cross_entropy`.
+    """
+    logits: Any = model.apply(
+        {"params": params},
+        batch.source,
+        batch.target_in,
+        segments=batch.segments,
+        deterministic=key is None,
+        rngs=None if key is None else {"dropout": key},
+    )
+    sums = loss.smoothed_cross_entropy(
+        logits,
+        batch.target_out,
+        label_smoothing=settings.training.label_smoothing,
+        form=settings.training.label_smoothing_form,
+        dtype=dtype,
+    )
+    return logits, sums
 
 
 def _stream(settings: config.Config, stream: int) -> Array:
