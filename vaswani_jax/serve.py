@@ -165,11 +165,19 @@ def _check_origins() -> None:
 def main() -> None:
     """Load the models, and answer requests until a signal ends the server."""
     # These need the extra, which check_flags looks for.
-    from vaswani_jax.service import app, guard, log_texts, models, page_writer, server
+    from vaswani_jax.service import (
+        app,
+        guard,
+        log_texts,
+        model_files,
+        models,
+        page_writer,
+        server,
+    )
     from vaswani_jax.service.keys import Keys, read_keys
 
     hangups = server.note_hangups()
-    origins = models.read_origins(MODELS.value)
+    origins = model_files.read_origins(MODELS.value)
     keys = Keys([])
     if API_KEYS.value:
         keys = read_keys(program.local_path("api_keys", API_KEYS.value))

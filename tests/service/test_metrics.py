@@ -10,7 +10,8 @@ from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
 from vaswani_jax.service.figures import Figures
 from vaswani_jax.service.metrics import COUNTERS, GAUGES, Metrics
-from vaswani_jax.service.models import Loader, Models, Origin, ServedModel
+from vaswani_jax.service.model_files import Origin
+from vaswani_jax.service.models import Loader, Models, ServedModel
 
 
 def lines_of(metrics):

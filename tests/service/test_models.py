@@ -1,4 +1,4 @@
-"""Models have names and languages, and are loaded again when their files change."""
+"""Models have languages, and are loaded again when their files change."""
 
 import asyncio
 import dataclasses
@@ -10,37 +10,12 @@ import pytest
 from tests import settings
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
-from vaswani_jax.checkpoints import select, store
 from vaswani_jax.inference.translator import Translator
-from vaswani_jax.service import models
+from vaswani_jax.service import model_files
 from vaswani_jax.service.limits import Limits
-from vaswani_jax.service.models import Loader, Models, Origin, ServedModel
+from vaswani_jax.service.model_files import Origin
+from vaswani_jax.service.models import Loader, Models, ServedModel
 from vaswani_jax.service.refusals import Refusal
-from vaswani_jax.training import loggers, resume
-
-
-@pytest.mark.parametrize(
-    ("argument", "name", "path"),
-    [
-        ("runs/demo", "demo", "runs/demo"),
-        ("runs/demo/", "demo", "runs/demo/"),
-        ("runs/demo@best", "demo", "runs/demo@best"),
-        ("a.safetensors", "a", "a.safetensors"),
-        ("de-en=runs/x=y", "de-en", "runs/x=y"),
-        ("runs/x=y", "x_y", "runs/x=y"),
-        ("s3://box/runs/demo", "demo", "s3://box/runs/demo"),
-        ("/", "model", "/"),
-    ],
-)
-def test_a_model_has_the_name_that_it_was_given_or_its_directorys(argument, name, path):
-    assert models.read_origin(argument) == Origin(name, path)
-
-
-def test_two_models_with_one_name_are_refused():
-    with pytest.raises(ValueError, match="two models have the name demo, a/demo and"):
-        models.read_origins(["a/demo", "b/demo"])
-    with pytest.raises(ValueError, match="names no model"):
-        models.read_origin("a=")
 
 
 def choose(served, **requested):
@@ -95,89 +70,6 @@ def test_what_is_not_there_is_refused_with_what_is(served, requested, field, ava
     assert len(raised.value.message) < 200
 
 
-def test_a_version_changes_with_the_files_of_its_checkpoint_alone(tmp_path):
-    for folder in ("averaged/8", "checkpoints/8"):
-        (tmp_path / folder).mkdir(parents=True)
-    file = tmp_path / "averaged" / "8" / "files.json"
-    file.write_text("a")
-    first = models.version(str(tmp_path))
-    (tmp_path / "metrics.jsonl").write_text("a")
-    (tmp_path / "checkpoints" / "9").mkdir()
-    assert models.version(str(tmp_path)) == first
-    assert models.version(f"{tmp_path}@newest") != first
-    os.utime(file, ns=(1, 1))
-    assert models.version(str(tmp_path)) != first
-    ensemble = models.version(f"{tmp_path}@newest,averaged")
-    os.utime(file, ns=(2, 2))
-    assert models.version(f"{tmp_path}@newest,averaged") != ensemble
-    for name in ("pytorch_model.bin", "source.spm", "vocab.json"):
-        earlier_version = models.version(str(tmp_path))
-        (tmp_path / name).write_text("of MarianMT")
-        assert models.version(str(tmp_path)) != earlier_version
-    bundle = tmp_path / "a.safetensors"
-    bundle.write_bytes(b"a")
-    second = models.version(str(bundle))
-    bundle.write_bytes(b"ab")
-    assert models.version(str(bundle)) != second
-    assert models.version("s3://box/run") is None
-
-
-def test_a_version_changes_only_with_the_checkpoints_that_its_name_needs(tmp_path):
-    checkpoints = tmp_path / "checkpoints"
-    for step in ("8", "9"):
-        (checkpoints / step).mkdir(parents=True)
-    names = ("8", "newest", "average:2", "8,newest")
-
-    def versions():
-        return {name: models.version(f"{tmp_path}@{name}") for name in names}
-
-    def changed_names():
-        return {name for name in names if versions()[name] != earlier_versions[name]}
-
-    earlier_versions = versions()
-    unfinished = checkpoints / f"10{store.UNFINISHED}"
-    unfinished.mkdir()
-    assert changed_names() == set()
-    unfinished.rename(checkpoints / "10")
-    assert changed_names() == {"newest", "average:2", "8,newest"}
-    earlier_versions = versions()
-    (checkpoints / "9").rmdir()
-    assert changed_names() == {"average:2"}
-    earlier_versions = versions()
-    (checkpoints / "8").rmdir()
-    assert changed_names() == {"8", "average:2", "8,newest"}
-    # Later ones do not bring it back.
-    earlier_versions = versions()
-    (checkpoints / "11").mkdir()
-    assert "8" not in changed_names()
-
-
-def test_a_run_that_resumes_changes_its_version_only_by_its_settings(tmp_path):
-    (tmp_path / "config.json").write_text('{"search": {"beam_size": 4}}')
-    first = models.version(str(tmp_path))
-    for name in (resume.EVALUATED, loggers.FILE):
-        (tmp_path / name).write_text("{}")
-    os.utime(tmp_path / "config.json", ns=(1, 1))
-    assert models.version(str(tmp_path)) == first
-    (tmp_path / "config.json").write_text('{"search": {"beam_size": 5}}')
-    os.utime(tmp_path / "config.json", ns=(1, 1))
-    assert models.version(str(tmp_path)) != first
-
-
-def test_a_file_whose_name_has_an_at_sign_is_not_split(tmp_path):
-    bundle = tmp_path / "demo@2.safetensors"
-    bundle.write_bytes(b"a")
-    first = models.version(str(bundle))
-    bundle.write_bytes(b"ab")
-    assert models.version(str(bundle)) != first
-    assert select.split_name(str(bundle)) == (str(bundle), "")
-    assert models.read_origin(str(bundle)).name == "demo_2"
-    run = tmp_path / "run"
-    (run / "checkpoints" / "5").mkdir(parents=True)
-    assert select.split_name(f"{run}@best") == (str(run), "best")
-    assert select.split_name(f"{run}/checkpoints/5") == (str(run), "5")
-
-
 class FileLoader(Loader):
     """Loads a model of a file, whose text is its target language or "damaged"."""
 
@@ -197,7 +89,7 @@ class FileLoader(Loader):
         if locale == "damaged":
             raise ValueError("it is damaged")
         engine = ShoutingEngine(name="a", **{"data.target_locale": locale})
-        return ServedModel(engine, models.version(origin.path))
+        return ServedModel(engine, model_files.version(origin.path))
 
 
 @pytest.fixture
@@ -274,7 +166,7 @@ def test_the_end_of_the_server_does_not_wait_for_a_reload(
     async def main():
         await running.start()
         loader.write("fr")
-        owner = models if step == "version" else loader
+        owner = model_files if step == "version" else loader
         monkeypatch.setattr(owner, step, block)
         task = asyncio.create_task(running.refresh(has_urls=False))
         await asyncio.to_thread(start.wait, 10)
@@ -368,7 +260,7 @@ def test_reloading_continues_after_files_were_unreadable(
     async def run():
         await running.start()
         with monkeypatch.context() as patch:
-            patch.setattr(models, "version", lambda path: os.listdir("/nowhere"))
+            patch.setattr(model_files, "version", lambda path: os.listdir("/nowhere"))
             for _ in range(2):
                 await running.refresh(has_urls=False)
         loader.file.unlink()  # Its files are gone for a while, too.

@@ -10,10 +10,11 @@ import pytest
 
 from tests.service import shouting
 from tests.service.shouting import ShoutingEngine
-from vaswani_jax.service import models
+from vaswani_jax.service import model_files
 from vaswani_jax.service.app import Service
 from vaswani_jax.service.limits import OverloadedError
-from vaswani_jax.service.models import Models, Origin, ServedModel
+from vaswani_jax.service.model_files import Origin
+from vaswani_jax.service.models import Loader, Models, ServedModel
 
 TEXT = "A dog barks. It runs.\n\nab cd"
 NAMES = ("en-de", "de-en")
@@ -30,7 +31,7 @@ class DrainingEngine(ShoutingEngine):
         await super()._wait(lines)
 
 
-class ChangingLoader(models.Loader):
+class ChangingLoader(Loader):
     """Loads a model of two languages, as its name says."""
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ REQUESTS = {
 def test_none_fails(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loader = ChangingLoader()
     # The files of all models change all the time.
-    monkeypatch.setattr(models, "version", lambda path: object())
+    monkeypatch.setattr(model_files, "version", lambda path: object())
     origins = [Origin(name, name) for name in NAMES]
     served = Models(
         [loader.load(origin) for origin in origins],
