@@ -16,9 +16,8 @@ import logging
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from vaswani_jax.checkpoints import bundle, compatibility, run_record, select, store
+from vaswani_jax.checkpoints import compatibility, run_record, select, store
 from vaswani_jax.core import (
     compilation_cache,
     extras,
@@ -36,7 +35,8 @@ from vaswani_jax.data import prepared, treebank_checks
 from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import metrics, scores, spread, validation
 from vaswani_jax.plots import canvas, learning_curves
-from vaswani_jax.training import divergence, frozen, loggers, loop, step
+from vaswani_jax.training import divergence, initial_model, loggers, loop, step
+from vaswani_jax.training.initial_model import InitialModel
 
 logger = logging.getLogger(__name__)
 
@@ -384,49 +384,14 @@ def _train(
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class _InitialModel:
-    params: Any
-    vocabulary: Vocabulary
-
-
-def _load_initial(config: Config, init_from: str) -> _InitialModel:
+def _load_initial(config: Config, init_from: str) -> InitialModel:
+    """Return the model that --init_from names, downloaded if it is on a store."""
     folder, name = select.split_name(init_from)
     if tensor_file.is_tensor_file(folder):
-        file = remote.local_file(folder)
-        checkpoint = bundle.read_checkpoint(file, name)
-        vocabulary = bundle.read_vocabulary(file)
+        path = remote.local_file(folder)
     else:
-        workdir = remote.open_directory(folder).pull()
-        start = select.starting_point(workdir, name)
-        checkpoint = start.checkpoint
-        data = dataclasses.replace(config.data, directory=start.data_directory)
-        vocabulary = prepared.open_prepared(
-            prepared.data_directory(data, workdir)
-        ).vocabulary
-    compatibility.check_fits(checkpoint, settings=config, vocabulary=vocabulary)
-    extended = vocabulary.extend(config.data.symbols)
-    names = list(
-        dict.fromkeys(
-            name
-            for old, new in (
-                (vocabulary.source, extended.source),
-                (vocabulary.target, extended.target),
-            )
-            for name in new.spellings[old.size :]
-        )
-    )
-    if names:
-        logger.info(
-            f"{len(names)} new subwords, whose embeddings begin at random: "
-            f"{', '.join(names)}"
-        )
-        if tables := frozen.frozen_embeddings(config):
-            logger.warning(
-                f"config.optimizer.frozen={config.optimizer.frozen} freezes "
-                f"{', '.join(tables)}: the embeddings of new subwords stay random"
-            )
-    return _InitialModel(checkpoint.items["params"], extended)
+        path = remote.open_directory(folder).pull()
+    return initial_model.load(config, path=path, name=name)
 
 
 def _draw_curves(name: str, workdir: pathlib.Path) -> None:
@@ -445,7 +410,7 @@ def _prepare(
     config: Config,
     workdir: files.Directory,
     *,
-    initial: _InitialModel | None,
+    initial: InitialModel | None,
     init_from: str,
     rebuild: bool,
     shared_data: pathlib.Path | None,
