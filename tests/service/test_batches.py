@@ -88,10 +88,14 @@ def test_every_job_is_in_one_batch_of_its_kind(
         queue.add(job)
     assert queue.num_sentences == sum(job.num_sentences for job in jobs)
     all_batches = []
+    waiting = dict.fromkeys(jobs)
     while queue.num_sentences:
-        oldest = next(iter(queue))
+        oldest = next(iter(waiting))
         two = [queue.take() for _ in range(2) if queue.num_sentences]
         assert any(oldest in batch.jobs for batch in two)
+        for batch in two:
+            for job in batch.jobs:
+                del waiting[job]
         all_batches += two
     assert sorted(map(id, jobs)) == sorted(
         id(j) for batch in all_batches for j in batch.jobs

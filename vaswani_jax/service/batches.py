@@ -5,7 +5,7 @@ A queue knows neither threads nor a clock: its caller says what time it is.
 
 import dataclasses
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vaswani_jax.inference.pieces import Piece
@@ -116,10 +116,6 @@ class Queue:
         self._jobs: dict[Job, None] = {}
         self._is_oldest_next = True
         self.num_sentences = 0
-
-    def __iter__(self) -> Iterator[Job]:
-        """Iterate over the jobs that wait, the oldest first."""
-        return iter(self._jobs)
 
     def add(self, job: Job) -> None:
         """Append a job."""

@@ -45,6 +45,7 @@ HEADERS = {
 }
 
 
+@dataclasses.dataclass(eq=False)
 class State:
     """The state of a server: "starting", "ready", or "draining" before it ends.
 
@@ -54,13 +55,9 @@ class State:
         count_connections: Counts the connections of clients.
     """
 
-    count_connections: Callable[[], int]
-
-    def __init__(self) -> None:
-        """Begin as "starting"."""
-        self.status = "starting"
-        self.in_progress = 0
-        self.count_connections = lambda: 0
+    status: str = "starting"
+    in_progress: int = 0
+    count_connections: Callable[[], int] = dataclasses.field(default=lambda: 0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
