@@ -59,6 +59,16 @@ def traces(factor=2.0, **changes):
     return scale.num_traces
 
 
+def test_shapes_have_a_placement_where_it_is_asked_for():
+    placed = jax.device_put(ROWS, jax.devices()[-1])
+    assert kept_programs.shapes(placed).sharding is None
+    shape = kept_programs.shapes(placed, has_placement=True)
+    assert shape.sharding == placed.sharding
+    assert (shape.shape, shape.dtype) == (ROWS.shape, ROWS.dtype)
+    # An array of NumPy lies on no device.
+    assert kept_programs.shapes(ROWS, has_placement=True).sharding is None
+
+
 def test_a_program_is_traced_once_for_all_processes(folder):
     assert [traces() for _ in range(3)] == [1, 0, 0]
     [file] = folder.iterdir()

@@ -89,7 +89,8 @@ def compiling_ahead(
     if parallel.on_cpu() or processes.num_processes() > 1:
         yield
         return
-    state_shapes, batch_shapes = _shapes(state), [_shapes(rows) for rows in batches]
+    state_shapes = kept_programs.shapes(state, has_placement=True)
+    batch_shapes = [kept_programs.shapes(rows, has_placement=True) for rows in batches]
     is_over = threading.Event()
 
     def compile_all() -> None:
@@ -134,7 +135,8 @@ def making_ready(
         return
 
     def make(rows: Any) -> None:
-        cast(Any, program).lower(_shapes(state), _shapes(rows)).compile()
+        shapes = kept_programs.shapes((state, rows), has_placement=True)
+        cast(Any, program).lower(*shapes).compile()
 
     executor = concurrent.futures.ThreadPoolExecutor(1)
     futures = {name: executor.submit(make, rows) for name, rows in batches.items()}
@@ -148,17 +150,3 @@ def making_ready(
     finally:
         # An interpreter must not exit while the compiler runs.
         executor.shutdown(cancel_futures=True)
-
-
-def _shapes(tree: Any) -> Any:
-    """Return the tree without values, with the placement to compile for."""
-
-    def shape(leaf: Any) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(
-            leaf.shape,
-            leaf.dtype,
-            sharding=getattr(leaf, "sharding", None),
-            weak_type=bool(getattr(leaf, "weak_type", False)),
-        )
-
-    return jax.tree.map(shape, tree)

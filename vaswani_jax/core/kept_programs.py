@@ -78,12 +78,21 @@ def directory() -> pathlib.Path | None:
     return home / "programs" if home else None
 
 
-def shapes(arguments: Any) -> Any:
-    """Return the shapes of a program's arguments, as a tree without placement."""
+def shapes(arguments: Any, *, has_placement: bool = False) -> Any:
+    """Return the shapes of a program's arguments, as a tree without values.
+
+    Args:
+        arguments: A tree of arrays.
+        has_placement: Whether each shape has the placement of its array.
+    """
 
     def shape(leaf: Any) -> jax.ShapeDtypeStruct:
-        weak_type = bool(getattr(leaf, "weak_type", False))
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak_type)
+        return jax.ShapeDtypeStruct(
+            leaf.shape,
+            leaf.dtype,
+            sharding=getattr(leaf, "sharding", None) if has_placement else None,
+            weak_type=bool(getattr(leaf, "weak_type", False)),
+        )
 
     return jax.tree.map(shape, arguments)
 
