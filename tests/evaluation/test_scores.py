@@ -76,6 +76,7 @@ def test_another_form_of_text_than_in_training_is_warned_of(
         ({"search.length_penalty_form": "power"}, "-length_penalty_form=power"),
         ({"data.text_form": "tokenized"}, "-text_form=tokenized"),
         ({"data.lowercase_scores": True}, "-lowercase_scores=True"),
+        ({"search.sampling": True, "seed": 7}, "-sampling=True-seed=7"),
     ],
 )
 def test_an_evaluation_of_other_settings_replaces_none(
@@ -90,6 +91,10 @@ def test_an_evaluation_of_other_settings_replaces_none(
     search = json.loads(usual.read_text())["search"]
     assert search == config.to_dict(settings.small_settings())["search"]
     assert write(tmp_path, "again") == usual
+
+
+def test_a_seed_names_the_evaluation_of_samples_alone(tmp_path: pathlib.Path) -> None:
+    assert write(tmp_path, "not sampled", seed=7).stem == NAME
 
 
 @pytest.mark.parametrize("output", ["again", 99 * "again "], ids=["record", "both"])

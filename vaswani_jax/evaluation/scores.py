@@ -290,15 +290,17 @@ def evaluation_name(
     """Return the name of an evaluation's files, without ending.
 
     It shows the split, the checkpoint, the beam size, the length penalty, and each
-    other setting that affects scores if it differs from the training's.
+    other setting that affects scores if it differs from the training's. The seed is
+    one of them if the search samples.
     """
     parts = [file_name(split, checkpoint_name, search=settings.search)]
     for change in compatibility.find_changes(
         checkpoint.record.get("config", {}), settings
     ):
         affects_scores = config.SETTINGS[change.key].affects == "scores"
-        if affects_scores and change.key not in IN_FILE_NAMES:
-            parts.append(f"{change.key.partition('.')[2]}={change.now}")
+        draws_others = change.key == "seed" and settings.search.sampling
+        if (affects_scores or draws_others) and change.key not in IN_FILE_NAMES:
+            parts.append(f"{change.key.rpartition('.')[2]}={change.now}")
     return "-".join(parts)
 
 
