@@ -68,9 +68,11 @@ def main() -> None:
         for test_set in sets
         if test_set.name not in {*data.counts, *texts}
     ):
+        keys = f"config.data.{name}_source and config.data.{name}_target"
+        if settings.data.source == "treebank":
+            keys = f"config.data.{name}_trees"
         raise ValueError(
-            f"--split={name}: the data has only {', '.join(data.counts)}; name "
-            f"config.data.{name}_source and config.data.{name}_target, "
+            f"--split={name}: the data has only {', '.join(data.counts)}; name {keys}, "
             "and prepare it: `vaswani prepare` with --rebuild_data"
         )
     translator = api.load(

@@ -133,6 +133,16 @@ def test_the_tree_of_plain_text_is_drawn(
     assert "S" in drawn and "NP" in drawn
 
 
+def test_a_run_without_test_trees_names_their_setting(parser: pathlib.Path) -> None:
+    result = runs.run(
+        *(sys.executable, "-m", "vaswani_jax.evaluate", f"--workdir={parser}"),
+        devices=2,
+    )
+    error = runs.error_of(result)
+    assert "--split=test: the data has only train, valid" in error
+    assert "name config.data.test_trees, and prepare it" in error
+
+
 def test_a_run_is_a_row_of_table_4(parser: pathlib.Path) -> None:
     records = scored_runs.read(parser.parent)
     assert not records.unreadable
