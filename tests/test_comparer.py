@@ -523,6 +523,18 @@ def test_training_words_are_those_of_the_language_that_is_compared(
     assert sum(row.count for row in table.rows) == num_words
 
 
+def test_a_column_of_a_table_is_a_system(make_run: Any, tmp_path: pathlib.Path) -> None:
+    rows = [f"{n}\t{line}" for n, line in enumerate(OTHERS)]
+    table = write(tmp_path / "n.tsv", rows)
+    plain = write(tmp_path / "plain", OTHERS)
+    run = make_run("a", OUTPUTS)
+    result = comparer.compare_systems([run, f"{table}#2", plain])
+    of_run, of_column, of_file = (score.value for score in result.scores[0].scores)
+    assert of_column == of_file != of_run
+    with pytest.raises(ValueError, match=r"name one, such as n\.tsv#1"):
+        comparer.compare_systems([run, table])
+
+
 def test_what_makes_no_sense_is_refused(
     make_run: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -540,6 +552,7 @@ def test_what_makes_no_sense_is_refused(
         ([run, run], {"scoring": {"text_form": "x"}}, "text_form is tokenized or"),
         ([run, run], {"scoring": {"target_locale": "zzz"}}, "target_locale"),
         ([run, run], {"split": "valid"}, "no system has a valid text"),
+        ([run, run], {"split": "train"}, "split must be valid or test, got 'train'"),
         ([run, run], {"metrics": ["comet"]}, "a metric is one of"),
     ):
         with pytest.raises(ValueError, match=message):

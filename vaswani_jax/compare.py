@@ -26,8 +26,8 @@ SYSTEMS = path_flags.define_repeated_path(
     "systems",
     [],
     "Runs (WORKDIR, WORKDIR@CHECKPOINT, FILE.safetensors), directories of `vaswani "
-    "train --seeds`, each one system, or files of other systems' outputs, a line for "
-    "each reference.",
+    "train --seeds`, each one system, or FILE[#COLUMN] of another system's outputs, "
+    "a line for each reference.",
 )
 SPLIT = flags.DEFINE_string(
     "split",
@@ -103,7 +103,12 @@ def check_flags() -> None:
         )
     texts = filter(None, [SOURCE.value, REFERENCES.value, TRAINING_TEXT.value])
     inputs = itertools.chain(
-        (name for name in SYSTEMS.value if pathlib.Path(name).is_file()),
+        (
+            file
+            for name in SYSTEMS.value
+            for file in columns.patterns(name)
+            if pathlib.Path(file).is_file()
+        ),
         *(map(str, columns.find(name, pathlib.Path()).files) for name in texts),
     )
     line_io.check_outputs(inputs, {f"--output={name}": name for name in OUTPUT.value})

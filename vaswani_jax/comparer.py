@@ -24,7 +24,7 @@ from vaswani_jax.data import columns, prepared
 from vaswani_jax.evaluation import compared_runs, comparison, kept_outputs
 from vaswani_jax.evaluation.compared_runs import ComparedRun, ParallelText
 from vaswani_jax.evaluation.comparison import System, SystemComparison
-from vaswani_jax.evaluation.scored_texts import ScoredText
+from vaswani_jax.evaluation.scored_texts import SPLITS, ScoredText
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +100,11 @@ def compare_systems(
         name = pathlib.Path(references).name
         text = ParallelText(name, *ScoredText(name, source, references).read())
     else:
+        if split not in SPLITS:
+            raise ValueError(
+                f"split must be {' or '.join(SPLITS)}, got {split!r}; source and "
+                "references name another text"
+            )
         text = compared_runs.find_text(runs, split)
     data = compared_runs.choose_scoring(runs, scoring or {}, text=text)
     tagged_data = next(
@@ -236,7 +241,8 @@ def _join_seeds(name: str, runs: Sequence[System]) -> System:
 def _open(path: str, name: str) -> ComparedRun | System:
     """Open a run, or read the outputs of another system from a file."""
     path = paths_module.expand_home(path)
-    if pathlib.Path(path).is_file() and not tensor_file.is_tensor_file(path):
+    is_file = any(pathlib.Path(file).is_file() for file in columns.patterns(path))
+    if is_file and not tensor_file.is_tensor_file(path):
         return System(name, [list(columns.read(path, pathlib.Path()))], "a file")
     workdir, checkpoint = api.locate(path)
     if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):

@@ -71,6 +71,9 @@ def test_a_file_with_columns_of_the_text_is_not_overwritten(
     flags = [f"--source={name}#en", f"--references={name}#de", f"--output={text}"]
     error = runs.error_of(compare(tmp_path / "a", tmp_path / "a", *flags))
     assert "it would be overwritten" in error
+    systems = [f"{text}#en", f"{text}#de"]
+    error = runs.error_of(compare(*systems, f"--output={text}"))
+    assert "it would be overwritten" in error
 
 
 REFUSED = {
