@@ -81,6 +81,16 @@ def test_a_line_without_a_tag_is_refused() -> None:
         by_language.score_outputs(source, OUTPUTS, REFERENCES, data=data("de,fr"))
 
 
+def test_lines_in_no_score_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "vaswani_jax")
+    by_language.explain_tokens(SOURCE, REFERENCES, data=data("fr,de"))
+    assert "in no score" not in caplog.text
+    by_language.explain_tokens(
+        [*SOURCE, "", " "], [*REFERENCES, "x", "y"], data=data("fr,de")
+    )
+    assert "note: empty lines, without a tag, are in no score: 2" in caplog.messages
+
+
 def test_what_bleu_counts_is_told_for_each_language(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -6,6 +6,7 @@ comparable with nothing. One figure for all of them is the mean of their scores.
 
 import collections
 import dataclasses
+import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -13,6 +14,8 @@ from typing import Protocol, runtime_checkable
 from vaswani_jax.core import config, languages
 from vaswani_jax.evaluation import bleu, tree_scores
 from vaswani_jax.evaluation.bleu import Score
+
+logger = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -79,6 +82,10 @@ def explain_tokens(
     """Log what scores count in the references; see `bleu.explain_tokens`."""
     if data.source == "treebank":
         return
+    if languages.locales_by_tag(data):
+        num = sum(not line.strip() for line in source)
+        if num:
+            logger.info(f"note: empty lines, without a tag, are in no score: {num:,}")
     by_locale = languages.references_by_locale(source, references, data)
     for locale, lines in by_locale.items():
         of_locale = dataclasses.replace(data, target_locale=locale)
