@@ -15,7 +15,7 @@ from tests.training import updates
 from tests.training.small_runs import OVERRIDES, read_metrics, train
 from vaswani_jax.checkpoints import select, store
 from vaswani_jax.core import compilation_cache, memory, parallel
-from vaswani_jax.training import resume, step
+from vaswani_jax.training import loop, resume, step
 
 pytestmark = pytest.mark.usefixtures("steps_once")
 
@@ -55,6 +55,37 @@ def test_resumed_run_equals_uninterrupted_run_bit_for_bit(
     losses = [[rows[n]["train/loss"] for n in range(1, 9)] for rows in (first, second)]
     assert losses[0] == losses[1]
     assert len(set(losses[0])) == 8
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "interval", "count", "first"),
+    [
+        (10_000, 1500, 5, "4,500"),
+        (9_999, 5000, 20, None),
+        (10_001, 5000, 20, "5,000"),
+        (100_000, 1500, 5, None),  # the base model's
+        (300_000, 600, 20, None),  # the big model's
+        (8, 4, 5, None),
+        (1000, 10, 1, None),
+        (3, 10, 5, None),
+    ],
+)
+def test_an_average_that_begins_early_is_warned_of(
+    num_steps: int, interval: int, count: int, first: str | None
+) -> None:
+    training = settings.small_settings(
+        **{
+            "training.num_steps": num_steps,
+            "training.checkpoint_every_steps": interval,
+            "training.average_checkpoints": count,
+            "training.keep_checkpoints": count,
+        }
+    ).training
+    warning = loop.warn_of_early_average(training)
+    if first is None:
+        assert warning == ""
+    else:
+        assert f"from step {first} to step {num_steps:,}: early" in warning
 
 
 def test_a_moving_average_is_evaluated_saved_and_decoded_from(

@@ -22,6 +22,7 @@ from vaswani_jax.core import (
     processes,
     types,
 )
+from vaswani_jax.core.training_config import TrainingConfig
 from vaswani_jax.data import batching, prepared, training_batches
 from vaswani_jax.training import (
     divergence,
@@ -448,3 +449,22 @@ def _log_start(
         logger.info(f"parameters from {init_from}")
     for change in resumed.changes:
         logger.info(f"changed since the checkpoint: {change}")
+    if warning := warn_of_early_average(run.settings.training):
+        logger.warning(warning)
+
+
+def warn_of_early_average(training: TrainingConfig) -> str:
+    """Return a warning if the first half of the run is part of its average, or "".
+
+    The base model's average has the last 6 % of its run (section 6.1 of the paper).
+    """
+    num_steps, count = training.num_steps, training.average_checkpoints
+    interval = training.checkpoint_every_steps
+    steps = [*range(interval, num_steps, interval)[-count:], num_steps][-count:]
+    if 2 * steps[0] >= num_steps:
+        return ""
+    return (
+        f"the result is the mean of {len(steps)} checkpoints, from step {steps[0]:,} "
+        f"to step {num_steps:,}: early parameters make it worse; lower "
+        f"config.training.checkpoint_every_steps, which is {interval:,}"
+    )
