@@ -4,6 +4,7 @@ import gzip
 import json
 import lzma
 import pathlib
+import subprocess
 
 import pyarrow
 import pyarrow.parquet
@@ -233,3 +234,25 @@ def test_a_name_of_no_text_is_refused_with_the_rule(directory, name, message):
     with pytest.raises((ValueError, FileNotFoundError)) as caught:
         list(columns.read(name, directory))
     assert message.format(directory) in str(caught.value)
+
+
+def test_splits_are_suggested_by_names_that_can_be_given(directory):
+    (directory / "hub").mkdir()
+    (directory / "saved").rename(directory / "hub" / "saved")
+    with pytest.raises(FileNotFoundError) as caught:
+        columns.find("hub/saved/#translation.de", directory)
+    suggested = str(caught.value).partition("name one: ")[2]
+    assert suggested == "hub/saved/train"
+    assert list(columns.read(f"{suggested}#translation.de", directory)) == GERMAN
+
+
+def test_columns_of_pasted_files_with_crlf_have_no_carriage_returns(tmp_path):
+    for name, words in (("en", ["one", "two"]), ("de", ["eins", "zwei"])):
+        (tmp_path / name).write_bytes("".join(f"{word}\r\n" for word in words).encode())
+    pasted = subprocess.run(
+        ["paste", tmp_path / "en", tmp_path / "de"], stdout=subprocess.PIPE, check=True
+    )
+    (tmp_path / "t.tsv").write_bytes(pasted.stdout)
+    for column, name in ((1, "en"), (2, "de")):
+        texts = list(columns.read(f"t.tsv#{column}", tmp_path))
+        assert texts == list(columns.read(name, tmp_path))

@@ -105,3 +105,20 @@ def test_trees_that_are_gone_are_read_from_the_prepared_data(
     [text] = [text for text in texts.all if text.split == "train"]
     assert "prepared" in " ".join(texts.notes)
     assert list(text.read()) == [("I go", trees[0]), ("run", trees[1])]
+
+
+def test_the_place_of_a_text_on_a_store_is_its_url(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    (tmp_path / "text").mkdir()
+    for name in ("train.source", "train.target"):
+        (tmp_path / "text" / name).write_text("a b\n")
+    url = f"file://{tmp_path}/text"
+    values = {"data.text_directory": url, "data.source_locale": "en"}
+    values |= {"data.target_locale": "de"} | dict.fromkeys(
+        (f"data.{s}_{side}" for s in ("valid", "test") for side in types.SIDES), ""
+    )
+    own = vaswani_jax.load_config("own_text", values)
+    [text] = reading.find(own, None).all
+    assert text.origin == f"{url}/train.source and {url}/train.target"

@@ -48,11 +48,11 @@ def is_dataset(directory: pathlib.Path) -> bool:
     return (directory / DATASET_STATE).is_file()
 
 
-def suggest_names(path: pathlib.Path) -> str:
-    """Return a hint which directories to name instead; "" for other paths."""
+def suggest_names(path: pathlib.Path, name: str) -> str:
+    """Return a hint which directories to name instead of `name`, or ""."""
     splits = sorted(file.parent.name for file in path.glob(f"*/{DATASET_STATE}"))
     if splits:
-        choices = ", ".join(f"{path.name}/{split}" for split in splits)
+        choices = ", ".join(f"{name.rstrip('/')}/{split}" for split in splits)
         return f": it is a directory of splits, name one: {choices}"
     if path.is_dir():
         return ": it is a directory, and Hugging Face's datasets did not save it"

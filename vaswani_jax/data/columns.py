@@ -126,7 +126,8 @@ def find(name: str, directory: pathlib.Path) -> Side:
         paths = map(pathlib.Path, glob.glob(pattern, recursive=True))
         shards = tuple(sorted(filter(pathlib.Path.is_file, paths), key=_natural_order))
     if not shards:
-        raise FileNotFoundError(f"no file {path}{arrow_files.suggest_names(path)}")
+        hint = arrow_files.suggest_names(path, file_names)
+        raise FileNotFoundError(f"no file {path}{hint}")
     return _check_columns(Side(name, column, shards))
 
 
@@ -283,7 +284,8 @@ def _read_tsv(path: pathlib.Path, columns: Sequence[int]) -> Iterator[tuple[str,
                 f"{path}, line {number}: the number of columns must be that of line "
                 f"1, {num_columns}, got {len(fields)} (tabs separate columns)"
             )
-        yield tuple([fields[column - 1] for column in columns])
+        # `paste` leaves those of files with CRLF within the line.
+        yield tuple([fields[column - 1].removesuffix("\r") for column in columns])
 
 
 def _read_json(path: pathlib.Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:

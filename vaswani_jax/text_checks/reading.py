@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import os
 import pathlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
@@ -199,7 +200,8 @@ def _text(
 def _origin(data: config.DataConfig, split: str) -> str:
     if data.source == "text":
         names = (getattr(data, f"{split}_{side}") for side in ("source", "target"))
-        return " and ".join(str(pathlib.Path(data.text_directory, n)) for n in names)
+        # The directory may be a URL, of which pathlib would drop a slash.
+        return " and ".join(os.path.join(data.text_directory, name) for name in names)
     if data.source == "treebank":
         return f"trees of {data.text_directory}"
     return data.source
