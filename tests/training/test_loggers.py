@@ -89,6 +89,16 @@ def test_a_run_that_resumes_has_its_identifier_again(
     assert parameters["model.d_ff"] == 10
 
 
+def test_a_run_in_the_present_directory_has_its_name(
+    tmp_path: pathlib.Path, package: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with loggers.open_loggers(settings_of(package), pathlib.Path()):
+        options = start_of(package).call_args.kwargs
+    name = options["run_name" if package.__name__ == "mlflow" else "name"]
+    assert name.startswith(tmp_path.name)
+
+
 @pytest.mark.parametrize("text", ["", "[1]", '{"wandb": '])
 def test_damaged_identifiers_start_no_other_run(
     tmp_path: pathlib.Path, package: Any, text: str

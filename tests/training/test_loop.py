@@ -57,6 +57,17 @@ def test_resumed_run_equals_uninterrupted_run_bit_for_bit(
     assert len(set(losses[0])) == 8
 
 
+def test_a_prolonged_run_keeps_the_checkpoints_of_an_uninterrupted_one(
+    tmp_path: pathlib.Path,
+) -> None:
+    changes = OVERRIDES | {"training.keep_checkpoints": 3}
+    for name, ends in (("whole", [8]), ("prolonged", [5, 6, 8])):
+        for num_steps in ends:
+            values = changes | {"training.num_steps": num_steps}
+            train(settings.small_settings(**values), tmp_path / name)
+        assert store.steps(tmp_path / name / "checkpoints") == [4, 6, 8]
+
+
 @pytest.mark.parametrize(
     ("num_steps", "interval", "count", "first"),
     [

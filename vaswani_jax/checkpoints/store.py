@@ -157,9 +157,10 @@ def prune(
     Args:
         directory: Where they lie.
         keep: How many of the newest stay.
-        preemption_steps: Steps at which a signal asked for a checkpoint. These do not
-            count towards `keep`, and stay only while they are the newest: a run that
-            was stopped keeps the same checkpoints as one that was not.
+        preemption_steps: Steps at which a signal asked for a checkpoint, or at which
+            the run had ended. These do not count towards `keep`, and stay only while
+            they are the newest: a run that was stopped or prolonged keeps the same
+            checkpoints as one that was not.
     """
     try:
         all_steps = steps(directory)

@@ -94,7 +94,7 @@ def _wandb(
     identifier = _read_identifier(workdir, "wandb") or uuid.uuid4().hex
     run = wandb.init(
         project=os.environ.get("WANDB_PROJECT", PROJECT),
-        name=workdir.name,
+        name=workdir.resolve().name,
         id=identifier,
         resume="allow",
         dir=str(workdir),
@@ -120,9 +120,8 @@ def _mlflow(
     identifier = _read_identifier(workdir, "mlflow")
     if not identifier and not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
         mlflow.set_experiment(PROJECT)
-    run = mlflow.start_run(
-        run_id=identifier or None, run_name=None if identifier else workdir.name
-    )
+    new_name = None if identifier else workdir.resolve().name
+    run = mlflow.start_run(run_id=identifier or None, run_name=new_name)
     try:
         if not identifier:
             _record(workdir, "mlflow", run.info.run_id)
@@ -148,9 +147,8 @@ def _trackio(
     import trackio
 
     # A name is a run's only identifier there.
-    name = (
-        _read_identifier(workdir, "trackio") or f"{workdir.name}-{uuid.uuid4().hex[:6]}"
-    )
+    new_name = f"{workdir.resolve().name}-{uuid.uuid4().hex[:6]}"
+    name = _read_identifier(workdir, "trackio") or new_name
     run = trackio.init(
         project=PROJECT,
         name=name,

@@ -73,7 +73,8 @@ class Progress:
         num_microbatches: The number of parts a batch is computed in.
         recent_losses: Losses of the last updates.
         skipped_batches: Batches that gave no finite loss or a spike.
-        preemption_steps: Steps of checkpoints that a signal asked for.
+        preemption_steps: Steps of checkpoints that a signal asked for, or with which
+            the run ended before it was prolonged.
         is_evaluated: Whether the evaluation that is due at this step was finished.
     """
 
@@ -145,10 +146,20 @@ def resume(
         num_microbatches=record.get("parts", 1),
         recent_losses=record.get("recent", []),
         skipped_batches=record.get("skipped", []),
-        preemption_steps=[step for step in record.get("extra", []) if step in steps],
+        preemption_steps=[step for step in _extra_steps(checkpoint) if step in steps],
         is_evaluated=not record.get("unevaluated", False),
     )
     return Resumed(state, progress, changes)
+
+
+def _extra_steps(checkpoint: Checkpoint) -> list[int]:
+    """Return the steps of checkpoints that an uninterrupted run would not save."""
+    extra = list(checkpoint.record.get("extra", []))
+    interval = checkpoint.record["config"]["training"]["checkpoint_every_steps"]
+    # The run had ended there, and is prolonged.
+    if checkpoint.step % interval and checkpoint.step not in extra:
+        extra.append(checkpoint.step)
+    return extra
 
 
 def _restore_state(settings: config.Config, checkpoint: Checkpoint) -> TrainState:
