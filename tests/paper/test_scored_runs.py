@@ -9,6 +9,7 @@ import pytest
 
 from configs import base_ende, big_ende, table3
 from tests.paper.workdirs import ROWS, SMALL, cells, leave, read
+from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config, parsing
 from vaswani_jax.paper import scored_runs, small_table3, tables
 
@@ -172,6 +173,7 @@ def test_a_workdir_is_not_a_directory_of_workdirs(tmp_path):
 
 
 DROPOUT = {"key": "model.dropout_rate", "was": 0.1, "now": 0.2}
+SPIKES = {"key": "training.max_loss_rise", "was": 0.5, "now": 0.0}
 LONGER = {"key": "training.num_steps", "was": 50, "now": 100_000}
 ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
 
@@ -189,6 +191,10 @@ ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
         (
             {"starts": [{"changes": [DROPOUT]}, {}]},
             "config.model.dropout_rate changed from 0.1 to 0.2",
+        ),
+        (
+            {"starts": [{"changes": [SPIKES]}]},
+            "config.training.max_loss_rise changed from 0.5 to 0.0",
         ),
     ],
 )
@@ -212,6 +218,30 @@ def test_a_run_that_was_prolonged_or_moved_is_whole(tmp_path):
     starts = [{"changes": [LONGER]}, {"changes": [ELSEWHERE]}]
     leave(tmp_path / "a", ROWS["base"], starts=starts, bleu=25.8)
     assert cells(tables.table3(ROWS, read(tmp_path)), "base")[10] == "reproduced"
+
+
+def test_a_start_that_makes_no_update_changes_nothing(tmp_path):
+    starts = [{"step": 0}, {"step": 100_000, "changes": [DROPOUT]}]
+    leave(tmp_path / "a", ROWS["base"], starts=starts)
+    [run] = read(tmp_path)
+    assert run.flaw == ""
+    starts[1]["step"] = 99_000
+    leave(tmp_path / "a", ROWS["base"], starts=starts)
+    [run] = read(tmp_path)
+    assert run.flaw.startswith("config.model.dropout_rate changed")
+
+
+@pytest.mark.parametrize("num_worse", [2, 3])
+def test_a_run_that_patience_ended_is_whole(tmp_path, num_worse):
+    values = table3.get_config("base")
+    values.training.patience = 3
+    leave(tmp_path / "a", parsing.parse(values), step=9000, averaged=[9000])
+    record = tmp_path / "a" / "averaged" / "9000" / store.RECORD / "metadata"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"best": {"num_worse": num_worse}}))
+    [run] = read(tmp_path)
+    flaws = {2: "scored at step 9,000 of 100,000", 3: ""}
+    assert run.flaw == flaws[num_worse]
 
 
 def test_a_run_without_a_record_of_its_start_is_not_judged(tmp_path):

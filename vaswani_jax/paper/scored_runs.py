@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vaswani_jax.checkpoints import run_record
+from vaswani_jax.checkpoints import run_record, store
 from vaswani_jax.core import config, locales, seeds
 
 # What must be equal in runs whose scores are compared, and what it means if not.
@@ -15,6 +15,9 @@ COMPARED = {
     "references": "scored on another text than",
     "vocabulary": "of another vocabulary than",
 }
+
+# How the settings begin that decide the updates and may change within a run.
+UPDATES = ("model.", "optimizer.", "training.ema_decay", "training.max_loss_rise")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +141,8 @@ class ScoredRun:
         if not first_start_id.startswith(self.record.get("run", "")):
             return "scored an earlier run of this workdir"
         step, steps = self.record["step"], self.settings["training.num_steps"]
+        if self._ended_early:
+            steps = step
         if step != steps:
             return f"scored at step {step:,} of {steps:,}"
         interval = self.settings["training.checkpoint_every_steps"]
@@ -151,15 +156,22 @@ class ScoredRun:
         for start in self._last_starts:
             if start["init_from"]:
                 return f"started from {start['init_from']}"
+            if start.get("step", 0) >= step:  # It made none of the updates.
+                continue
             for change in start["changes"]:
                 key, now = change["key"], change["now"]
-                affects_params = key.startswith(
-                    ("model.", "optimizer.", "training.ema_decay")
-                )
+                affects_params = key.startswith(UPDATES)
                 setting = config.SETTINGS.get(key)
                 if affects_params and not (setting and setting.incidental):
                     return f"config.{key} changed from {change['was']!r} to {now!r}"
         return ""
+
+    @property
+    def _ended_early(self) -> bool:
+        """True if `training.patience` ended the run at the step of the average."""
+        patience = self.settings.get("training.patience", 0)
+        saved = store.read_record(self.workdir / "averaged", self.record["step"])
+        return 0 < patience <= (saved.get("best") or {}).get("num_worse", 0)
 
     @property
     def _last_starts(self) -> Sequence[Mapping[str, Any]]:
