@@ -22,6 +22,7 @@ LEARN = {
     "training.checkpoint_every_steps": 125,
     "optimizer.warmup_steps": 60,
     "data.num_train": 3000,
+    "search.max_tokens": 0,  # the searches that are compared have no such limit
 }
 FLAGS = [f"--config.{key}={value}" for key, value in LEARN.items()]
 
