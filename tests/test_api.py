@@ -19,7 +19,8 @@ LINES = ["a b c", "", "d e f g", "h a a"]
 
 def write_run(workdir: pathlib.Path, *, seed: int = 1, **overrides: Any) -> None:
     """Write a workdir of a model that has learned nothing."""
-    run_settings = settings.small_settings(**overrides)
+    # A search has one loop for its first 16 tokens, others for more; each is compiled.
+    run_settings = settings.small_settings(**{"search.max_tokens": 16, **overrides})
     vocabulary = prepared.open_or_prepare(
         run_settings,
         workdir / "data",

@@ -15,6 +15,8 @@ from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 
 LINES = ["a b c", "", "d e f g", "h a a"]
+# A search has one loop for its first 16 tokens, others for more; each is compiled.
+ONE_LOOP = {"search.max_tokens": 16}
 # Where layers could be taken for one another; elsewhere one layer is enough.
 TWO_LAYERS = {"model.num_layers": 2}
 
@@ -28,7 +30,7 @@ def learn_vocabulary() -> Vocabulary:
 def make_translator(
     vocabulary: Vocabulary, *, seeds: tuple[int, ...] = (1,), **overrides: Any
 ) -> Translator:
-    small = settings.small_settings(**overrides)
+    small = settings.small_settings(**{**ONE_LOOP, **overrides})
     members = []
     for seed in seeds:
         params = settings.random_params(
