@@ -37,7 +37,10 @@ def ask(url: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
 @pytest.fixture
 def model(tmp_path: pathlib.Path) -> pathlib.Path:
     """A model in one file, of short sentences: few programs are compiled for it."""
-    small, vocabulary = settings.small_settings(), settings.letters_vocabulary()
+    # Room for three letters, each with a subword for its space, and an end mark.
+    limits = {"search.max_source_tokens": 8, "search.max_tokens": 8}
+    small = settings.small_settings(**limits)
+    vocabulary = settings.letters_vocabulary()
     sizes = {"vocab_size": vocabulary.size, "seed": 1}
     params = settings.random_params(small.model, **sizes)
     record = {"vocabulary": vocabulary.fingerprint, "config": config.to_dict(small)}
