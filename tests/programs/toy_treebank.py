@@ -33,7 +33,7 @@ SETTINGS = {
     "training.checkpoint_every_steps": 20,
     "training.average_checkpoints": 1,
     "search.beam_size": 2,
-    "search.max_extra_tokens": 24,
+    "search.max_extra_tokens": 16,  # the longest tree has 16 symbols in all
 }
 
 
