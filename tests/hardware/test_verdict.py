@@ -127,7 +127,14 @@ def test_no_shape_is_forgotten_when_all_are_compiled(
         all_shapes=True,
     )
     compiled: dict[batching.Bucket, programs.Program] = {}
-    train_step = verdict.programs.train_step
+    searches: list[programs.Program] = []
+    train_step, search = verdict.programs.train_step, verdict.programs.search
+
+    def compile_search(*arguments: Any, **options: Any) -> programs.Program:
+        # Both judgements need the same one.
+        if not searches:
+            searches.append(search(*arguments, **options))
+        return searches[0]
 
     def compile_step(*arguments: Any, **options: Any) -> programs.Program:
         bucket = options["bucket"]
@@ -147,6 +154,7 @@ def test_no_shape_is_forgotten_when_all_are_compiled(
         needed = program.needed._replace(step=2 * 10**9)
         return dataclasses.replace(program, needed=needed)
 
+    monkeypatch.setattr(verdict.programs, "search", compile_search)
     with monkeypatch.context() as patched:
         patched.setattr(verdict.programs, "train_step", enlarge_short)
         larger = judge(work)
