@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from configs import own_text
-from tests import settings
+from tests import settings, workers
 from tests.oracles import opus_models
 from tests.programs import runs
 from vaswani_jax.core import types
@@ -28,22 +28,28 @@ from vaswani_jax.model import transformer
 EXTRA = 50
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def opus(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A directory in the layout of the OPUS models."""
-    directory = tmp_path_factory.mktemp("marian")
-    opus_models.train(opus_models.build(directory), directory)
-    return directory
+
+    def train(directory: pathlib.Path) -> None:
+        directory.mkdir(exist_ok=True)
+        opus_models.train(opus_models.build(directory), directory)
+
+    return workers.make_once(tmp_path_factory, "marian/opus", train)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def imported(
     opus: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
-    workdir = tmp_path_factory.mktemp("run") / "opus"
-    result = run_import(opus, workdir)
-    assert result.returncode == 0, result.stderr.decode()
-    return workdir
+    """The workdir of the model that is imported from that directory."""
+
+    def import_model(workdir: pathlib.Path) -> None:
+        result = run_import(opus, workdir)
+        assert result.returncode == 0, result.stderr.decode()
+
+    return workers.copy_once(tmp_path_factory, "run/opus", import_model)
 
 
 def run_import(directory: pathlib.Path, workdir: pathlib.Path) -> Any:

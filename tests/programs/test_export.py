@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests import workers
 from tests.programs import command_lines, runs
 from vaswani_jax.exchange import formats
 
@@ -27,14 +28,16 @@ LEARN = {
 FLAGS = [f"--config.{key}={value}" for key, value in LEARN.items()]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def copier(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A workdir of a model that has learned a little: its sentences end."""
-    workdir = tmp_path_factory.mktemp("run") / "copier"
-    # On one device, where 250 updates take the least time.
-    result = runs.vaswani("main", workdir, *FLAGS, devices=1)
-    assert result.returncode == 0, result.stderr.decode()
-    return workdir
+
+    def train(workdir: pathlib.Path) -> None:
+        # On one device, where 250 updates take the least time.
+        result = runs.vaswani("main", workdir, *FLAGS, devices=1)
+        assert result.returncode == 0, result.stderr.decode()
+
+    return workers.copy_once(tmp_path_factory, "run/copier", train)
 
 
 @pytest.mark.parametrize("form", sorted(formats.PACKAGES))

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import vaswani_jax
+from tests import workers
 from tests.programs import runs, toy_treebank
 from vaswani_jax.data import treebank
 from vaswani_jax.paper import scored_runs, table4
@@ -28,13 +29,16 @@ def vaswani(program: str, workdir: pathlib.Path, *flags: str, **options: bytes) 
     return result.stdout.decode()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def parser(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    directory = tmp_path_factory.mktemp("treebank")
-    toy_treebank.write_treebank(directory)
-    workdir = directory / "run"
-    assert "\nf1  " in vaswani("main", workdir)
-    return workdir
+    """Return the workdir of a parser, which lies in the directory of its treebank."""
+
+    def train(directory: pathlib.Path) -> None:
+        directory.mkdir(exist_ok=True)
+        toy_treebank.write_treebank(directory)
+        assert "\nf1  " in vaswani("main", directory / "run")
+
+    return workers.copy_once(tmp_path_factory, "treebank", train) / "run"
 
 
 def test_a_toy_learns_to_parse_and_f1_chooses_its_best(parser: pathlib.Path) -> None:

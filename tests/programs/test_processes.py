@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 
+from tests import workers
 from tests.programs import command_lines, runs
 from tests.programs.long_runs import ended, wait_for_step
 from vaswani_jax.core import plurals
@@ -81,12 +82,14 @@ def finish(workers: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
     return [(output.decode(), errors.decode()) for output, errors in messages]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A run of one process with eight devices, which knows of no others."""
-    workdir = tmp_path_factory.mktemp("run") / "alone"
-    runs.finish(workdir, *FLAGS)
-    return workdir
+
+    def train(workdir: pathlib.Path) -> None:
+        runs.finish(workdir, *FLAGS)
+
+    return workers.copy_once(tmp_path_factory, "run/alone", train)
 
 
 def assert_same_run(workdir: pathlib.Path, expected: pathlib.Path) -> None:
