@@ -19,7 +19,7 @@ LINES = ["a b c", "", "d e f g", "h a a"]
 
 def write_run(workdir: pathlib.Path, *, seed: int = 1, **overrides: Any) -> None:
     """Write a workdir of a model that has learned nothing."""
-    # A search has one loop for its first 16 tokens, others for more; each is compiled.
+    # A search compiles one loop for its first 16 tokens, and more for longer outputs.
     run_settings = settings.small_settings(**{"search.max_tokens": 16, **overrides})
     vocabulary = prepared.open_or_prepare(
         run_settings,

@@ -16,8 +16,8 @@ from vaswani_jax.core import compilation_cache, config, files, seeds
 from vaswani_jax.evaluation import scores
 from vaswani_jax.plots import canvas, learning_curves
 
-# One shape of batches, so that one step is compiled. A search has one loop for its
-# first 16 tokens, others for more; each is compiled.
+# One shape of batches, so that one step is compiled. A search compiles one loop for
+# its first 16 tokens, and more for longer outputs.
 ONE_SHAPE = {"data.num_buckets": 1, "search.max_tokens": 16}
 
 

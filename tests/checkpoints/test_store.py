@@ -57,14 +57,14 @@ def test_only_the_newest_are_kept(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("preemption_steps", "kept_steps"),
+    ("irregular_steps", "kept_steps"),
     [([], [3, 4]), ([3], [2, 4]), ([4], [2, 3, 4]), ([2, 4], [1, 3, 4])],
 )
 def test_a_checkpoint_of_a_signal_is_kept_beside_the_others_while_it_is_the_newest(
-    directory: pathlib.Path, preemption_steps: list[int], kept_steps: list[int]
+    directory: pathlib.Path, irregular_steps: list[int], kept_steps: list[int]
 ) -> None:
     trees.save(directory, {4: 4.0})
-    store.prune(directory, keep=2, preemption_steps=preemption_steps)
+    store.prune(directory, keep=2, irregular_steps=irregular_steps)
     assert store.steps(directory) == kept_steps
 
 

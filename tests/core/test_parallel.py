@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from vaswani_jax.core import parallel
-# Without waiting, 800 products take too long to be done already: about two seconds.
+# 800 products take about two seconds: without waiting they are not done yet.
 products = 800
 if process := os.fork():
     assert os.waitpid(process, 0)[1] == 0

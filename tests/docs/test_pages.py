@@ -36,7 +36,7 @@ SHORT = {
     "model.d_v": 8,
     "search.source_tokens_per_batch": 512,
     "search.max_extra_tokens": 10,
-    # A search has one loop for its first 16 tokens, others for more; each is compiled.
+    # A search compiles one loop for its first 16 tokens, and more for longer outputs.
     "search.max_tokens": 16,
 }
 TRAINING = "vaswani train demo"  # the run that all pages share

@@ -131,7 +131,7 @@ def test_no_shape_is_forgotten_when_all_are_compiled(
     train_step, search = verdict.programs.train_step, verdict.programs.search
 
     def compile_search(*arguments: Any, **options: Any) -> programs.Program:
-        # Both judgements need the same one.
+        # Both judgements need the same search.
         if not searches:
             searches.append(search(*arguments, **options))
         return searches[0]

@@ -15,7 +15,7 @@ from vaswani_jax.inference.ensemble import Member
 from vaswani_jax.inference.translator import Translator
 
 LINES = ["a b c", "", "d e f g", "h a a"]
-# A search has one loop for its first 16 tokens, others for more; each is compiled.
+# A search compiles one loop for its first 16 tokens, and more for longer outputs.
 ONE_LOOP = {"search.max_tokens": 16}
 # Where layers could be taken for one another; elsewhere one layer is enough.
 TWO_LAYERS = {"model.num_layers": 2}

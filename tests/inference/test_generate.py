@@ -80,8 +80,12 @@ def search_rows(
 ) -> tuple[list[list[list[int]]], np.ndarray]:
     """Return the outputs of each row, with their end marks, and their scores."""
     defaults = small().search
-    # What names a default is the same search, which is traced once.
-    changes = {k: v for k, v in search.items() if getattr(defaults, k) != v}
+    # An option with its default value gives the same search, traced once.
+    changes = {
+        name: value
+        for name, value in search.items()
+        if getattr(defaults, name) != value
+    }
     run = _generator(
         parallel.platform(), seeds or (1,), n_best, tuple(sorted(changes.items()))
     )

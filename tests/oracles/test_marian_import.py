@@ -43,7 +43,7 @@ def opus(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def imported(
     opus: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
-    """The workdir of the model that is imported from that directory."""
+    """Return the workdir of the model imported from that directory."""
 
     def import_model(workdir: pathlib.Path) -> None:
         result = run_import(opus, workdir)

@@ -29,7 +29,7 @@ SMALL = {
     "training.checkpoint_every_steps": 4,
     "training.average_checkpoints": 2,
     "search.max_extra_tokens": 4,
-    # A search has one loop for its first 16 tokens, others for more; each is compiled.
+    # A search compiles one loop for its first 16 tokens, and more for longer outputs.
     "search.max_tokens": 16,
     "search.beam_size": 2,
 }

@@ -55,7 +55,7 @@ def start(
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    workers = []
+    hosts = []
     for number in range(processes):
         environment = runs.environment(devices=devices)
         if mirrors:
@@ -69,15 +69,15 @@ def start(
             f"--num_processes={processes}",
             f"--process_id={number}",
         ]
-        workers.append(runs.start(words, env=environment))
-    STARTED.extend(workers)
+        hosts.append(runs.start(words, env=environment))
+    STARTED.extend(hosts)
     return workers
 
 
-def finish(workers: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
-    """Wait for the workers, and return what each has printed."""
-    messages = [process.communicate(timeout=300) for process in workers]
-    for process, (_, errors) in zip(workers, messages, strict=True):
+def finish(hosts: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:
+    """Wait for the hosts, and return what each has printed."""
+    messages = [process.communicate(timeout=300) for process in hosts]
+    for process, (_, errors) in zip(hosts, messages, strict=True):
         assert process.returncode == 0, errors.decode()
     return [(output.decode(), errors.decode()) for output, errors in messages]
 
@@ -195,9 +195,9 @@ def test_processes_that_read_other_lines_are_refused(
     for path, text in zip(inputs, ("a b c\nd\n", "c b a\nd\n"), strict=True):
         path.write_text(text)
     flag = f"--output={output}"
-    workers = start("decode", alone, flag, processes=2, devices=2, inputs=inputs)
-    messages = [process.communicate(timeout=300)[1].decode() for process in workers]
-    assert [process.returncode for process in workers] == [1, 1], messages
+    hosts = start("decode", alone, flag, processes=2, devices=2, inputs=inputs)
+    messages = [process.communicate(timeout=300)[1].decode() for process in hosts]
+    assert [process.returncode for process in hosts] == [1, 1], messages
     for message in messages:
         assert "processes [1] differ from process 0 in input: all need" in message
     assert not output.exists()
@@ -212,10 +212,10 @@ def test_processes_write_the_synthetic_corpus_of_one(
     flags = [f"--input={tmp_path / 'mono'}", "--method=sampling", "--shard_lines=20"]
     program = "back_translate_text"
     shared, single = tmp_path / "shared", tmp_path / "single"
-    workers = start(
+    hosts = start(
         program, alone, *flags, f"--output={shared}", processes=2, devices=2
     )
-    finish(workers)
+    finish(hosts)
     result = runs.vaswani(program, alone, *FLAGS, *flags, f"--output={single}")
     assert result.returncode == 0, result.stderr.decode()
     paths = sorted(single.glob("shard-*"))
@@ -229,11 +229,11 @@ def test_a_signal_to_one_process_saves_and_ends_all(
 ) -> None:
     workdir = tmp_path / "run"
     long = ["--config.training.num_steps=5000"]
-    workers = start("main", workdir, *long, processes=2, devices=4)
+    hosts = start("main", workdir, *long, processes=2, devices=4)
     wait_for_step(workdir, 5)
-    workers[1].send_signal(signal.SIGTERM)
-    messages = [process.communicate(timeout=300)[1].decode() for process in workers]
-    assert [process.returncode for process in workers] == [143, 143], messages
+    hosts[1].send_signal(signal.SIGTERM)
+    messages = [process.communicate(timeout=300)[1].decode() for process in hosts]
+    assert [process.returncode for process in hosts] == [143, 143], messages
     assert "stopped by SIGTERM at step" in messages[0]
     # The run goes on with fewer of them.
     saved = ended(workdir)[0].step
@@ -247,11 +247,11 @@ def test_a_signal_during_a_later_seed_saves_and_ends_all(
     tmp_path: pathlib.Path, alone: pathlib.Path
 ) -> None:
     workdir, flags = tmp_path / "run", ["--config.training.num_steps=60", "--seeds=2"]
-    workers = start("main", workdir, *flags, processes=2, devices=4)
+    hosts = start("main", workdir, *flags, processes=2, devices=4)
     wait_for_step(workdir / "seed-2", 5)
-    workers[1].send_signal(signal.SIGTERM)
-    messages = [process.communicate(timeout=300)[1].decode() for process in workers]
-    assert [process.returncode for process in workers] == [143, 143], messages
+    hosts[1].send_signal(signal.SIGTERM)
+    messages = [process.communicate(timeout=300)[1].decode() for process in hosts]
+    assert [process.returncode for process in hosts] == [143, 143], messages
     assert "seed 2, 2 of 2: " in messages[0]
     assert "stopped by SIGTERM at step" in messages[0]
     assert 5 <= ended(workdir / "seed-2")[0].step < 60
@@ -265,15 +265,15 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(
 ) -> None:
     workdir = tmp_path / "run"
     slow = ["--config.training.num_steps=100000"]
-    workers = start("main", workdir, *slow, processes=2, devices=4)
+    hosts = start("main", workdir, *slow, processes=2, devices=4)
     wait_for_step(workdir, 9)
-    workers[killed].kill()
-    survivor = workers[1 - killed]
+    hosts[killed].kill()
+    survivor = hosts[1 - killed]
     messages = survivor.communicate(timeout=LOST_AFTER_SECONDS + 60)[1].decode()
     assert survivor.returncode == -signal.SIGABRT
     assert "another task died" in messages, messages
     assert "Traceback" not in messages
-    workers[killed].communicate(timeout=300)
+    hosts[killed].communicate(timeout=300)
     saved = ended(workdir)[0].step
     assert saved >= 8
     goal, expected = further(saved, alone, tmp_path)
@@ -289,9 +289,9 @@ def test_copies_of_a_run_are_no_shared_workdir(
     for workdir in workdirs:
         shutil.copytree(alone, workdir)
     longer = f"--config.training.num_steps={SETTINGS['training.num_steps'] + 1}"
-    workers = start("main", "", longer, processes=2, devices=4, workdirs=workdirs)
-    messages = [process.communicate(timeout=300)[1].decode() for process in workers]
-    assert [process.returncode for process in workers] == [1, 1], messages
+    hosts = start("main", "", longer, processes=2, devices=4, workdirs=workdirs)
+    messages = [process.communicate(timeout=300)[1].decode() for process in hosts]
+    assert [process.returncode for process in hosts] == [1, 1], messages
     for workdir, message in zip(workdirs, messages, strict=True):
         assert f"processes [1] see another --workdir={workdir} than" in message
 

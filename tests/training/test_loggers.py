@@ -89,7 +89,7 @@ def test_a_run_that_resumes_has_its_identifier_again(
     assert parameters["model.d_ff"] == 10
 
 
-def test_a_run_in_the_present_directory_has_its_name(
+def test_a_run_in_the_current_directory_has_its_name(
     tmp_path: pathlib.Path, package: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -86,7 +86,7 @@ def save(
     checkpoint: Checkpoint,
     *,
     keep: int,
-    preemption_steps: Collection[int] = (),
+    irregular_steps: Collection[int] = (),
 ) -> None:
     """Write a checkpoint unless its step has one, and delete old ones.
 
@@ -94,7 +94,7 @@ def save(
         directory: Where the checkpoints lie; created if missing.
         checkpoint: What to write.
         keep: See `prune`.
-        preemption_steps: See `prune`.
+        irregular_steps: See `prune`.
 
     Raises:
         NotWrittenError: It could not be written. No part of it remains.
@@ -103,7 +103,7 @@ def save(
     leaves = jax.tree.leaves(checkpoint.items)
     num_bytes = sum(np.asarray(leaf).nbytes for leaf in leaves)
     # A run may resume on a full disk with a smaller `keep`.
-    prune(directory, keep=keep, preemption_steps=preemption_steps)
+    prune(directory, keep=keep, irregular_steps=irregular_steps)
     is_begun = False
     try:
         if checkpoint.step in steps(directory):
@@ -125,7 +125,7 @@ def save(
             "space, or lower config.training.keep_checkpoints"
         ) from error
     # From here on the new one survives a power cut.
-    prune(directory, keep=keep, preemption_steps=preemption_steps)
+    prune(directory, keep=keep, irregular_steps=irregular_steps)
 
 
 def _describe_free_space(directory: pathlib.Path) -> str:
@@ -150,14 +150,14 @@ def _write(directory: pathlib.Path, checkpoint: Checkpoint) -> None:
 
 
 def prune(
-    directory: pathlib.Path, *, keep: int, preemption_steps: Collection[int] = ()
+    directory: pathlib.Path, *, keep: int, irregular_steps: Collection[int] = ()
 ) -> None:
     """Delete old checkpoints; one that cannot be deleted stays, with a warning.
 
     Args:
         directory: Where they lie.
         keep: How many of the newest stay.
-        preemption_steps: Steps at which a signal asked for a checkpoint, or at which
+        irregular_steps: Steps at which a signal asked for a checkpoint, or at which
             the run had ended. These do not count towards `keep`, and stay only while
             they are the newest: a run that was stopped or prolonged keeps the same
             checkpoints as one that was not.
@@ -167,7 +167,7 @@ def prune(
     except OSError as error:
         logger.warning(f"{directory} cannot be read, so nothing is deleted: {error}")
         return
-    regular = [step for step in all_steps if step not in preemption_steps]
+    regular = [step for step in all_steps if step not in irregular_steps]
     for step in all_steps[:-1]:
         if step in regular[-keep:]:
             continue

@@ -49,7 +49,7 @@ def is_dataset(directory: pathlib.Path) -> bool:
 
 
 def suggest_names(path: pathlib.Path, name: str) -> str:
-    """Return a hint which directories to name instead of `name`, or ""."""
+    """Return a hint that lists the names to use instead of `name`, or ""."""
     splits = sorted(file.parent.name for file in path.glob(f"*/{DATASET_STATE}"))
     if splits:
         choices = ", ".join(f"{name.rstrip('/')}/{split}" for split in splits)

@@ -284,7 +284,7 @@ def _read_tsv(path: pathlib.Path, columns: Sequence[int]) -> Iterator[tuple[str,
                 f"{path}, line {number}: the number of columns must be that of line "
                 f"1, {num_columns}, got {len(fields)} (tabs separate columns)"
             )
-        # `paste` leaves those of files with CRLF within the line.
+        # `paste` leaves the carriage returns of CRLF files within the line.
         yield tuple([fields[column - 1].removesuffix("\r") for column in columns])
 
 

@@ -16,8 +16,13 @@ COMPARED = {
     "vocabulary": "of another vocabulary than",
 }
 
-# How the settings begin that decide the updates and may change within a run.
-UPDATES = ("model.", "optimizer.", "training.ema_decay", "training.max_loss_rise")
+# Prefixes of settings that decide updates and may change when a run resumes.
+UPDATE_PREFIXES = (
+    "model.",
+    "optimizer.",
+    "training.ema_decay",
+    "training.max_loss_rise",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +146,7 @@ class ScoredRun:
         if not first_start_id.startswith(self.record.get("run", "")):
             return "scored an earlier run of this workdir"
         step, steps = self.record["step"], self.settings["training.num_steps"]
-        if self._ended_early:
+        if self._has_ended_early:
             steps = step
         if step != steps:
             return f"scored at step {step:,} of {steps:,}"
@@ -160,14 +165,14 @@ class ScoredRun:
                 continue
             for change in start["changes"]:
                 key, now = change["key"], change["now"]
-                affects_params = key.startswith(UPDATES)
+                affects_params = key.startswith(UPDATE_PREFIXES)
                 setting = config.SETTINGS.get(key)
                 if affects_params and not (setting and setting.incidental):
                     return f"config.{key} changed from {change['was']!r} to {now!r}"
         return ""
 
     @property
-    def _ended_early(self) -> bool:
+    def _has_ended_early(self) -> bool:
         """True if `training.patience` ended the run at the step of the average."""
         patience = self.settings.get("training.patience", 0)
         saved = store.read_record(self.workdir / "averaged", self.record["step"])

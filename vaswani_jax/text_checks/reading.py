@@ -200,7 +200,7 @@ def _text(
 def _origin(data: config.DataConfig, split: str) -> str:
     if data.source == "text":
         names = (getattr(data, f"{split}_{side}") for side in ("source", "target"))
-        # The directory may be a URL, of which pathlib would drop a slash.
+        # The directory may be a URL: pathlib would drop one of its slashes.
         return " and ".join(os.path.join(data.text_directory, name) for name in names)
     if data.source == "treebank":
         return f"trees of {data.text_directory}"

@@ -85,6 +85,11 @@ def _close(context: LoggerContext, name: str, *exception: Any) -> None:
             )
 
 
+def _name(workdir: pathlib.Path) -> str:
+    """Return the name of a directory, of `.`, too; a link has its own."""
+    return os.path.basename(os.path.abspath(workdir))
+
+
 @contextlib.contextmanager
 def _wandb(
     settings: config.Config, workdir: pathlib.Path
@@ -94,7 +99,7 @@ def _wandb(
     identifier = _read_identifier(workdir, "wandb") or uuid.uuid4().hex
     run = wandb.init(
         project=os.environ.get("WANDB_PROJECT", PROJECT),
-        name=workdir.resolve().name,
+        name=_name(workdir),
         id=identifier,
         resume="allow",
         dir=str(workdir),
@@ -120,7 +125,7 @@ def _mlflow(
     identifier = _read_identifier(workdir, "mlflow")
     if not identifier and not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
         mlflow.set_experiment(PROJECT)
-    new_name = None if identifier else workdir.resolve().name
+    new_name = None if identifier else _name(workdir)
     run = mlflow.start_run(run_id=identifier or None, run_name=new_name)
     try:
         if not identifier:
@@ -147,7 +152,7 @@ def _trackio(
     import trackio
 
     # A name is a run's only identifier there.
-    new_name = f"{workdir.resolve().name}-{uuid.uuid4().hex[:6]}"
+    new_name = f"{_name(workdir)}-{uuid.uuid4().hex[:6]}"
     name = _read_identifier(workdir, "trackio") or new_name
     run = trackio.init(
         project=PROJECT,

@@ -255,7 +255,7 @@ class _Loop:
                 is_last = is_last or bool(self._stop_reason())
             must_stop = must_stop or not is_evaluated
             if must_stop and not (is_save_due or is_last):
-                self.progress.preemption_steps.append(step)
+                self.progress.irregular_steps.append(step)
             if is_save_due or is_last or must_stop:
                 self.progress.is_evaluated = is_evaluated
                 self._save(state, must_succeed=is_last or must_stop)
@@ -411,7 +411,7 @@ def _record_start(run: resume.Run, resumed: resume.Resumed, *, init_from: str) -
     store.prune(
         run.checkpoints,
         keep=run.settings.training.keep_checkpoints,
-        preemption_steps=resumed.progress.preemption_steps,
+        irregular_steps=resumed.progress.irregular_steps,
     )
     run_record.record_start(
         run.workdir.path,
@@ -454,7 +454,7 @@ def _log_start(
 
 
 def warn_of_early_average(training: TrainingConfig) -> str:
-    """Return a warning if the first half of the run is part of its average, or "".
+    """Return a warning if the average has a checkpoint of the run's first half, or "".
 
     The base model's average has the last 6 % of its run (section 6.1 of the paper).
     """

@@ -73,7 +73,7 @@ class Progress:
         num_microbatches: The number of parts a batch is computed in.
         recent_losses: Losses of the last updates.
         skipped_batches: Batches that gave no finite loss or a spike.
-        preemption_steps: Steps of checkpoints that a signal asked for, or with which
+        irregular_steps: Steps of checkpoints that a signal asked for, or with which
             the run ended before it was prolonged.
         is_evaluated: Whether the evaluation that is due at this step was finished.
     """
@@ -83,7 +83,7 @@ class Progress:
     num_microbatches: int = 1
     recent_losses: list[float] = dataclasses.field(default_factory=list)
     skipped_batches: list[int] = dataclasses.field(default_factory=list)
-    preemption_steps: list[int] = dataclasses.field(default_factory=list)
+    irregular_steps: list[int] = dataclasses.field(default_factory=list)
     is_evaluated: bool = True
 
 
@@ -146,7 +146,7 @@ def resume(
         num_microbatches=record.get("parts", 1),
         recent_losses=record.get("recent", []),
         skipped_batches=record.get("skipped", []),
-        preemption_steps=[step for step in _extra_steps(checkpoint) if step in steps],
+        irregular_steps=[step for step in _extra_steps(checkpoint) if step in steps],
         is_evaluated=not record.get("unevaluated", False),
     )
     return Resumed(state, progress, changes)
@@ -156,7 +156,7 @@ def _extra_steps(checkpoint: Checkpoint) -> list[int]:
     """Return the steps of checkpoints that an uninterrupted run would not save."""
     extra = list(checkpoint.record.get("extra", []))
     interval = checkpoint.record["config"]["training"]["checkpoint_every_steps"]
-    # The run had ended there, and is prolonged.
+    # The run ended there before it was prolonged.
     if checkpoint.step % interval and checkpoint.step not in extra:
         extra.append(checkpoint.step)
     return extra
@@ -198,7 +198,7 @@ def make_record(run: Run, progress: Progress) -> dict[str, Any]:
         "parts": progress.num_microbatches,
         "recent": progress.recent_losses,
         "skipped": progress.skipped_batches,
-        "extra": progress.preemption_steps,
+        "extra": progress.irregular_steps,
         "best": early_stopping.best_record(progress.best, run.criterion),
     }
 
@@ -224,7 +224,7 @@ def save_checkpoint(run: Run, progress: Progress, *, state: TrainState) -> None:
             run.checkpoints,
             Checkpoint(progress.step, items, record),
             keep=run.settings.training.keep_checkpoints,
-            preemption_steps=progress.preemption_steps,
+            irregular_steps=progress.irregular_steps,
         )
         try:
             run.workdir.push()
