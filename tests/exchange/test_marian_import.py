@@ -153,6 +153,31 @@ def test_settings_of_the_user_win(opus: pathlib.Path) -> None:
     assert [getattr(own, key) for key in keys] == ["en", "de", 512]
 
 
+def test_config_json_names_the_search_only_without_the_other_file(
+    opus: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    copy = shutil.copytree(opus, tmp_path / "copy")
+    values = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**values, "num_beams": 6}))
+    generation = copy / "generation_config.json"
+    generation.write_text('{"length_penalty": 0.5}')
+    search = opus_models.load(copy).settings.search
+    assert (search.beam_size, search.length_penalty) == (1, 0.5)
+    generation.unlink()
+    search = opus_models.load(copy).settings.search
+    assert (search.beam_size, search.length_penalty) == (6, 1.0)
+
+
+def test_separate_vocabularies_need_no_configuration_of_the_tokenizer(
+    tmp_path: pathlib.Path,
+) -> None:
+    opus_models.build_separate(tmp_path)
+    fingerprint = opus_models.load(tmp_path).vocabulary.fingerprint
+    (tmp_path / "tokenizer_config.json").unlink()
+    model = opus_models.load(tmp_path, ["en", "de"])
+    assert model.vocabulary.fingerprint == fingerprint
+
+
 def test_an_error_without_a_message_is_named(
     opus: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,7 +176,7 @@ def test_values_of_another_type_are_refused_with_their_file(
     with pytest.raises(ValueError, match=f"^generation_config.json: {message}"):
         imported(**{key: value})
     with pytest.raises(ValueError, match=f"^config.json: {message}"):
-        marian_settings.import_search({}, {**MARKS, key: value}, path=PATH)
+        marian_settings.import_search(None, {**MARKS, key: value}, path=PATH)
     assert imported(length_penalty=1)[0]["length_penalty"] == 1.0
 
 

@@ -74,7 +74,7 @@ def load(
     marian_config = marian_settings.resolve_aliases(
         read_json(config_path), path=config_path
     )
-    generation = read_json(generation_path, missing={})
+    generation = read_json(generation_path) if generation_path.exists() else None
     tokenizer = read_json(tokenizer_path, missing={})
     for key in overridden:
         if key in config.SETTINGS and config.SETTINGS[key].imported:
@@ -95,11 +95,15 @@ def load(
     embeddings = (
         ("embedding",) if is_shared else ("source_embedding", "target_embedding")
     )
+    # If the tokenizer's settings are missing, the target's file decides.
+    is_separate = not is_shared and tokenizer.get(
+        "separate_vocabs", (directory / "target_vocab.json").exists()
+    )
     orders, sides = {}, []
     for embedding in embeddings:
         rows = len(tensors[marian_weights.TABLES[embedding][0]])
         is_source = embedding == "source_embedding"
-        has_target_list = tokenizer.get("separate_vocabs") and not is_source
+        has_target_list = is_separate and not is_source
         spellings = read_spellings(
             directory,
             rows,

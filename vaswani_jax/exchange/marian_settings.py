@@ -212,19 +212,27 @@ def import_model(marian_config: dict[str, Any]) -> dict[str, Any]:
 
 
 def import_search(
-    generation: dict[str, Any], marian_config: dict[str, Any], *, path: pathlib.Path
+    generation: dict[str, Any] | None,
+    marian_config: dict[str, Any],
+    *,
+    path: pathlib.Path,
 ) -> ImportedSearch:
     """Return our settings of the search.
 
     Args:
-        generation: The values of generation_config.json.
-        marian_config: Those of config.json, which count where the others are silent.
+        generation: The values of generation_config.json; None if there is no such
+            file. As in transformers, those of config.json count only then.
+        marian_config: The values of config.json, whose marks always count.
         path: Of generation_config.json.
 
     Raises:
         ValueError: The two files differ in a mark, or a value is of another type;
             names the file, the value and the rule.
     """
+    if generation is None:
+        names = READ | NEUTRAL_VALUES.keys()
+        generation = {k: v for k, v in marian_config.items() if k in names}
+        path = path.with_name("config.json")
     for key in MARKS:
         mark = marian_config.get(key)
         if generation.get(key) not in (None, mark, [mark]):
@@ -234,9 +242,7 @@ def import_search(
             )
     defaults = dict([*(SEARCH | SAMPLING).values(), *((name, 0) for name in LENGTHS)])
     values = {
-        name: _read_value(
-            name, default, generation=generation, marian_config=marian_config, path=path
-        )
+        name: _read_value(name, default, generation=generation, path=path)
         for name, default in defaults.items()
     }
     settings: dict[str, Any] = {"length_penalty_form": "power"}
@@ -251,12 +257,9 @@ def import_search(
         settings["max_tokens"] = values["max_new_tokens"]
     elif values["max_length"] > 1:
         settings["max_tokens"] = values["max_length"] - 1  # with the begin mark
-    explicit = {
-        k: v for k, v in marian_config.items() if k in NEUTRAL_VALUES
-    } | generation
     notes = [
         f"note: our search has no {key}={value!r} of its generation settings"
-        for key, value in explicit.items()
+        for key, value in generation.items()
         if key not in READ | HARMLESS
         and not _is_neutral(key, value, marian_config=marian_config)
     ]
@@ -313,16 +316,10 @@ def unexported(search: config.SearchConfig) -> list[str]:
 
 
 def _read_value(
-    name: str,
-    default: Any,
-    *,
-    generation: dict[str, Any],
-    marian_config: dict[str, Any],
-    path: pathlib.Path,
+    name: str, default: Any, *, generation: dict[str, Any], path: pathlib.Path
 ) -> Any:
     """Return a generation setting, which must be of the default's type."""
-    file = path if name in generation else path.with_name("config.json")
-    value = generation.get(name, marian_config.get(name))
+    value = generation.get(name)
     kind = type(default)
     if value is None:
         return default
@@ -330,7 +327,7 @@ def _read_value(
         return float(value)
     if type(value) is not kind:
         raise ValueError(
-            f"{file}: {name} must be of type {kind.__name__}, got {value!r}"
+            f"{path}: {name} must be of type {kind.__name__}, got {value!r}"
         )
     return value
 
