@@ -9,12 +9,13 @@ import logging
 import pathlib
 
 from absl import flags
+from ml_collections import config_flags
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache
+from vaswani_jax.core import compilation_cache, config, tensor_file
 from vaswani_jax.data import prepared
 from vaswani_jax.exchange import formats, verify
 
@@ -64,11 +65,8 @@ def main() -> None:
     unneeded_folders = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=unneeded_folders)
     compilation_cache.enable()
-    # The data of a model in one file may be on another machine; without that of any
-    # other run, `api.load` fails.
-    data = None
-    if directory := prepared.find_directory(settings.data, workdir):
-        data = prepared.open_matching(settings, directory, compare_text=False)
+    # Without the data of a run, `api.load` fails; a model in one file needs none.
+    data = _open_data(settings, workdir)
     translator = api.load(
         workdir, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )
@@ -93,6 +91,34 @@ def main() -> None:
     )
     if agreement:
         print(agreement)
+
+
+def _open_data(
+    settings: config.Config, workdir: pathlib.Path
+) -> prepared.PreparedData | None:
+    """Return the prepared data of a model; None if there is none.
+
+    The directory that a model in one file records may be on another machine, or have
+    other data since. That is an error only if a flag names it.
+    """
+    changed_keys = config_flags.get_override_values(flags.FLAGS["config"])
+    is_recorded = (
+        tensor_file.is_tensor_file(workdir) and "data.directory" not in changed_keys
+    )
+    try:
+        directory = prepared.find_directory(settings.data, workdir)
+        if directory is None:
+            return None
+        data = prepared.open_matching(settings, directory, compare_text=False)
+    except program.EXPECTED_ERRORS:
+        if is_recorded:
+            return None
+        raise
+    if is_recorded:
+        vocabulary = bundle.read_vocabulary(workdir)
+        if data.vocabulary.fingerprint != vocabulary.fingerprint:
+            return None
+    return data
 
 
 def _check_flags(form: str, output: pathlib.Path) -> None:

@@ -4,12 +4,13 @@ import importlib.util
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-from tests import workers
+from tests import settings, workers
 from tests.programs import command_lines, runs
 from vaswani_jax.exchange import formats
 
@@ -143,6 +144,36 @@ def test_a_file_takes_the_place_of_its_run(
     assert result.returncode == 0, result.stderr.decode()
     assert "valid: 10 lines in, 10 lines out" in result.stdout.decode()
     assert sorted(file.parent.iterdir()) == [file]
+
+
+def test_a_file_is_exported_whatever_the_directory_that_it_records_holds(
+    trained: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    data = shutil.copytree(trained / "data", tmp_path / "data")
+    bundle, flag = tmp_path / "a.safetensors", f"--config.data.directory={data}"
+    form = "--format=bundle"
+    result = runs.vaswani("export", trained, flag, form, f"--output={bundle}")
+    assert result.returncode == 0, result.stderr.decode()
+
+    def check(name: str, reason: str) -> None:
+        output = f"--output={tmp_path / name}.safetensors"
+        error = runs.error_of(run_on(bundle, "export", flag, form, output))
+        assert reason in error
+        result = run_on(bundle, "export", form, output)
+        messages = result.stderr.decode()
+        assert result.returncode == 0, messages
+        assert f"note: {bundle} has no text: nothing is compared" in messages
+
+    path = data / "manifest.json"
+    manifest = json.loads(path.read_text())
+    changed_settings = {**manifest["settings"], "max_length": 99}
+    path.write_text(json.dumps({**manifest, "settings": changed_settings}))
+    check("settings", "config.data.max_length is 20, was 99")
+    small = settings.small_settings(**{"data.vocab_size": 20})
+    vocabulary = settings.learn_vocabulary(["a b c d e f g h"] * 20, small.data)
+    vocabulary.save(data)
+    path.write_text(json.dumps({**manifest, "vocabulary": vocabulary.fingerprint}))
+    check("vocabulary", f"the data has {vocabulary.fingerprint}")
 
 
 def test_a_page_and_a_figure_are_made_of_a_file(
