@@ -1,6 +1,8 @@
 """The application answers while its models are ready, and describes itself."""
 
 import asyncio
+import dataclasses
+import json
 
 import pytest
 
@@ -9,6 +11,7 @@ from tests.service.shouting import ShoutingEngine
 from tests.service.sockets import wait_until
 from vaswani_jax.service import guard
 from vaswani_jax.service.keys import Keys
+from vaswani_jax.service.models import Models, ServedModel
 
 
 def test_it_is_ready_once_its_models_are():
@@ -157,6 +160,22 @@ def test_a_server_of_too_many_connections_says_when_to_come_back():
         assert "connections" in answer.json()["error"]["message"]
         service.state.count_connections = lambda: guard.MAX_CONNECTIONS
         assert client.post("/v1/translate", json={"text": "a"}).status_code == 200
+
+
+def test_a_text_and_a_glossary_of_the_longest_spelling_are_read():
+    limits = dataclasses.replace(shouting.LIMITS, characters=10_000)
+    models = Models([ServedModel(ShoutingEngine(limits=limits))], limits=limits)
+    service = shouting.Service(models)
+    # Pairs of two characters, each of which has two escapes.
+    glossary = {chr(0x20000 + n): "\U0001f600" for n in range(5000)}
+    body = json.dumps({"text": "\U0001f600" * 10_000, "glossary": glossary})
+    with shouting.TestClient(service, "http://localhost") as client:
+        wait_until(lambda: service.state.status == "ready")
+        headers = {"Content-Type": "application/json"}
+        answer = client.post("/v1/translate", content=body, headers=headers)
+    # Its size is not refused, but a character that the vocabulary lacks.
+    error = shouting.error_of(answer, 422)
+    assert error["field"] == "glossary" and "vocabulary" in error["message"]
 
 
 def test_behind_a_proxy_both_kinds_of_paths_lead_to_the_routes():

@@ -27,6 +27,17 @@ def test_a_model_has_the_name_that_it_was_given_or_its_directorys(argument, name
     assert model_files.read_origin(argument) == Origin(name, path)
 
 
+def test_a_run_with_an_equals_sign_in_its_name_may_name_a_checkpoint(
+    monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lr=0.1").mkdir()
+    for path in ("lr=0.1", "lr=0.1@best"):
+        assert model_files.read_origin(path) == Origin("lr_0.1", path)
+    argument = "fast=runs/demo@best"
+    assert model_files.read_origin(argument) == Origin("fast", "runs/demo@best")
+
+
 def test_two_models_with_one_name_are_refused():
     with pytest.raises(ValueError, match="two models have the name demo, a/demo and"):
         model_files.read_origins(["a/demo", "b/demo"])

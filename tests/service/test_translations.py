@@ -188,6 +188,37 @@ def test_a_space_divides_codes_and_tags_from_the_sentences_that_follow():
     ]
 
 
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_the_first_line_with_text_has_the_prefix(is_stream):
+    prefixes = {}
+
+    class Noting(ShoutingEngine):
+        def _hypothesis(self, line, prefix, rank):
+            prefixes[line] = prefix
+            return super()._hypothesis(line, prefix, rank)
+
+    texts = [">>fra<<\nHello. You.", "<x>\n\nOne", "Two", ">>fra<<<x>"]
+    job = dataclasses.replace(
+        job_of(Noting(**settings.TAGGED), texts), prefixes=["Bon", "Un", "Deux", "Ha"]
+    )
+
+    async def run():
+        if not is_stream:
+            return await translations.translate(job)
+        return [event async for event in translations.stream(job)]
+
+    asyncio.run(run())
+    assert prefixes == {
+        ">>fra<<": "",
+        ">>fra<< Hello.": "Bon",
+        ">>fra<< You.": "",
+        "<x>": "",
+        "<x> One": "Un",
+        "Two": "Deux",
+        ">>fra<<<x>": "Ha",  # No line of this text has words.
+    }
+
+
 def test_the_first_word_after_an_inherited_tag_is_aligned():
     # The engine's vocabulary knows this tag, which is a corpus's here.
     corpus = {**settings.TAGGED["data.corpora"][0], "tag": "<2de>"}

@@ -29,8 +29,9 @@ from vaswani_jax.service.models import Models
 from vaswani_jax.service.refusals import Refusal
 
 logger = logging.getLogger(__name__)
-# JSON may spell a character as a pair of surrogates: two escapes of six bytes.
-BYTES_OF_CHARACTER = 12
+# JSON may spell a character of the text, and one of the glossary, as a pair of
+# surrogates: two escapes of six bytes. A pair of the glossary has eight bytes besides.
+BYTES_OF_CHARACTER = 32
 OTHER_BYTES = 65536
 
 

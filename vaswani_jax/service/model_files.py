@@ -40,7 +40,8 @@ def read_origin(argument: str) -> Origin:
         ValueError: There is no path, or it begins with the home of no user.
     """
     name, equals, path = argument.partition("=")
-    if not (equals and NAME.fullmatch(name)) or pathlib.Path(argument).exists():
+    run, _ = select.split_name(argument)
+    if not (equals and NAME.fullmatch(name)) or pathlib.Path(run).exists():
         name, path = "", argument
     path = paths.expand_home(path)
     if not path:

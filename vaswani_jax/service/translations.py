@@ -74,6 +74,16 @@ class TranslationJob:
             lines.append(alignments.Line(line_tags, sentence))
         return lines
 
+    def prefixes_of(self, prefix: str, lines: Sequence[alignments.Line]) -> list[str]:
+        """Return the prefix of each line: the first with text has that of the whole.
+
+        A language code or tags may stand before it on lines of their own.
+        """
+        data = self.served.settings.data
+        are_empty = (languages.is_empty(line.text, data) for line in lines)
+        first = next((n for n, is_empty in enumerate(are_empty) if not is_empty), 0)
+        return [prefix if n == first else "" for n in range(len(lines))]
+
 
 def _add_space(tags: str) -> str:
     """Return tags with a space after them, unless there is one or there are none."""
@@ -88,15 +98,15 @@ async def translate(job: TranslationJob) -> list[messages.Result]:
         Refusal: There are too many sentences.
     """
     spans = _split(job)
-    lines = [
-        line
+    lines_by_text = [
+        job.lines(text, text_spans)
         for text, text_spans in zip(job.texts, spans, strict=True)
-        for line in job.lines(text, text_spans)
     ]
+    lines = list(itertools.chain(*lines_by_text))
     prefixes = [
-        "" if number else prefix
-        for prefix, text_spans in zip(job.prefixes, spans, strict=True)
-        for number in range(len(text_spans))
+        line_prefix
+        for prefix, text_lines in zip(job.prefixes, lines_by_text, strict=True)
+        for line_prefix in job.prefixes_of(prefix, text_lines)
     ]
     hypotheses: list[list[Hypothesis]] = []
     pairs: Sequence[alignments.Pairs | None] = [None] * len(lines)
@@ -150,11 +160,12 @@ async def _stream(
         ):
             tasks.append([])
             lines.append(job.lines(text, text_spans))
-            for number, line in enumerate(lines[-1]):
+            line_prefixes = job.prefixes_of(prefix, lines[-1])
+            for line, line_prefix in zip(lines[-1], line_prefixes, strict=True):
                 coroutine = _translate_sentence(
                     job,
                     line,
-                    prefix="" if number else prefix,
+                    prefix=line_prefix,
                     admission=admission,
                     turn=next(turns),
                 )
