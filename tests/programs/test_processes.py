@@ -212,9 +212,7 @@ def test_processes_write_the_synthetic_corpus_of_one(
     flags = [f"--input={tmp_path / 'mono'}", "--method=sampling", "--shard_lines=20"]
     program = "back_translate_text"
     shared, single = tmp_path / "shared", tmp_path / "single"
-    hosts = start(
-        program, alone, *flags, f"--output={shared}", processes=2, devices=2
-    )
+    hosts = start(program, alone, *flags, f"--output={shared}", processes=2, devices=2)
     finish(hosts)
     result = runs.vaswani(program, alone, *FLAGS, *flags, f"--output={single}")
     assert result.returncode == 0, result.stderr.decode()
