@@ -99,25 +99,25 @@ def _open_data(
     """Return the prepared data of a model; None if there is none.
 
     The directory that a model in one file records may be on another machine, or have
-    other data since. That is an error only if a flag names it.
+    other data since. That is an error only if flags change the settings of data.
     """
     changed_keys = config_flags.get_override_values(flags.FLAGS["config"])
-    is_recorded = (
-        tensor_file.is_tensor_file(workdir) and "data.directory" not in changed_keys
-    )
+    has_data_flags = any(key.startswith("data.") for key in changed_keys)
+    is_recorded = tensor_file.is_tensor_file(workdir) and not has_data_flags
     try:
         directory = prepared.find_directory(settings.data, workdir)
         if directory is None:
             return None
         data = prepared.open_matching(settings, directory, compare_text=False)
-    except program.EXPECTED_ERRORS:
-        if is_recorded:
-            return None
-        raise
-    if is_recorded:
-        vocabulary = bundle.read_vocabulary(workdir)
-        if data.vocabulary.fingerprint != vocabulary.fingerprint:
-            return None
+    except program.EXPECTED_ERRORS as error:
+        if not is_recorded:
+            raise
+        logger.info(f"note: {error}")
+        return None
+    fingerprint = data.vocabulary.fingerprint
+    if is_recorded and fingerprint != bundle.read_vocabulary(workdir).fingerprint:
+        logger.info(f"note: {directory} has the vocabulary of another model")
+        return None
     return data
 
 

@@ -71,7 +71,7 @@ def start(
         ]
         hosts.append(runs.start(words, env=environment))
     STARTED.extend(hosts)
-    return workers
+    return hosts
 
 
 def finish(hosts: list[subprocess.Popen[bytes]]) -> list[tuple[str, str]]:

@@ -95,7 +95,7 @@ def load(
     embeddings = (
         ("embedding",) if is_shared else ("source_embedding", "target_embedding")
     )
-    # If the tokenizer's settings are missing, the target's file decides.
+    # If the key is missing, the target's file decides.
     is_separate = not is_shared and tokenizer.get(
         "separate_vocabs", (directory / "target_vocab.json").exists()
     )

@@ -175,8 +175,10 @@ class ScoredRun:
     def _has_ended_early(self) -> bool:
         """True if `training.patience` ended the run at the step of the average."""
         patience = self.settings.get("training.patience", 0)
+        if not patience:
+            return False
         saved = store.read_record(self.workdir / "averaged", self.record["step"])
-        return 0 < patience <= (saved.get("best") or {}).get("num_worse", 0)
+        return (saved.get("best") or {}).get("num_worse", 0) >= patience
 
     @property
     def _last_starts(self) -> Sequence[Mapping[str, Any]]:

@@ -146,20 +146,21 @@ def resume(
         num_microbatches=record.get("parts", 1),
         recent_losses=record.get("recent", []),
         skipped_batches=record.get("skipped", []),
-        irregular_steps=[step for step in _extra_steps(checkpoint) if step in steps],
+        irregular_steps=[s for s in _irregular_steps(run, checkpoint) if s in steps],
         is_evaluated=not record.get("unevaluated", False),
     )
     return Resumed(state, progress, changes)
 
 
-def _extra_steps(checkpoint: Checkpoint) -> list[int]:
+def _irregular_steps(run: Run, checkpoint: Checkpoint) -> list[int]:
     """Return the steps of checkpoints that an uninterrupted run would not save."""
-    extra = list(checkpoint.record.get("extra", []))
-    interval = checkpoint.record["config"]["training"]["checkpoint_every_steps"]
+    recorded = checkpoint.record["config"]["training"]["checkpoint_every_steps"]
+    intervals = (recorded, run.settings.training.checkpoint_every_steps)
+    irregular = set(checkpoint.record.get("extra", []))
     # The run ended there before it was prolonged.
-    if checkpoint.step % interval and checkpoint.step not in extra:
-        extra.append(checkpoint.step)
-    return extra
+    if all(checkpoint.step % interval for interval in intervals):
+        irregular.add(checkpoint.step)
+    return sorted(irregular)
 
 
 def _restore_state(settings: config.Config, checkpoint: Checkpoint) -> TrainState:
