@@ -114,6 +114,15 @@ def test_what_a_compiler_refuses_does_not_fit(
     assert "97.12G" in summary.describe({**result, "launch": "launch/one_host.sh"})
 
 
+@pytest.mark.usefixtures("without_compiler")
+def test_a_refused_search_needs_what_the_compiler_says(judge: Judge) -> None:
+    memory = judge(tiny_run.run_of())["memory"]
+    assert memory["search_bytes"] == int(97.12 * 2**30)
+    available = 2**40
+    memory = judge(tiny_run.run_of(), memory_bytes=available)["memory"]
+    assert memory["search_bytes"] == available
+
+
 def test_no_shape_is_forgotten_when_all_are_compiled(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

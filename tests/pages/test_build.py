@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests import settings
+from tests import interpreter, settings
 from vaswani_jax import __version__
 from vaswani_jax.checkpoints.store import Checkpoint
 from vaswani_jax.inference.ensemble import Member
@@ -152,10 +152,31 @@ def test_what_a_page_has_no_room_for_is_refused(translator):
         build.make_page([translator] * 2, LINES)
     with pytest.raises(ValueError, match="at most 12 checkpoints, got 13"):
         build.check_size(1, num_models=13)
-    with pytest.raises(TypeError, match="must be a list of strings"):
-        build.make_page(translator, "a b")
+    for lines in ("a b", "a " * 40):
+        with pytest.raises(TypeError, match=r"^lines must be a list of strings"):
+            build.make_page(translator, lines)
     with pytest.raises(ValueError, match="equal numbers of lines, got 1 and 2"):
         build.make_page(translator, ["a"], targets=["b", "c"])
+
+
+# In a process of its own: here the annotations are checked first.
+WRONG_LINES = """
+from vaswani_jax.pages import build
+for lines, targets in (([None], None), (["a"], "b"), (["a"], [None])):
+    try:
+        build.make_page([], lines, targets=targets)
+    except TypeError as error:
+        print(error)
+"""
+
+
+def test_lines_that_are_no_strings_are_refused():
+    assert interpreter.output_of(WRONG_LINES).splitlines() == [
+        "lines must be strings, got None",
+        "targets must be a list of strings, got the string 'b': write [text] for one "
+        "line",
+        "targets must be strings, got None",
+    ]
 
 
 def test_steps_are_spread_from_the_first_to_the_last():

@@ -61,6 +61,21 @@ def test_files_have_trees_and_alignments(run, tmp_path):
         read(run, "valid", alignments=str(tmp_path / "links"))
 
 
+def test_the_target_lines_of_a_parser_are_trees(tmp_path):
+    source, target = tmp_path / "words", tmp_path / "trees"
+    source.write_text("a b\n\nc\n")
+    target.write_text("(TOP (S (X-SBJ a) (X b)))\n\n(S (X c))\n")
+    parser = settings.small_settings(**settings.TREEBANK), tmp_path
+    text = read(parser, str(source), str(target))
+    first, empty, last = text.trees
+    assert (str(first), empty, str(last)) == ("(S (X-SBJ a) (X b))", None, "(S (X c))")
+    reasons = {"(S (X c)": r"\(S is not closed", "(X c) (X c)": "2 trees"}
+    for line, reason in reasons.items():
+        target.write_text(f"(S (X a) (X b))\n\n{line}\n")
+        with pytest.raises(ValueError, match=f"^{target}, line 3: {reason}"):
+            read(parser, str(source), str(target))
+
+
 def test_a_text_that_is_not_there_is_refused(run, tmp_path):
     with pytest.raises(ValueError, match="--heads=some must be valid, test, or two"):
         read(run, "some")

@@ -122,6 +122,6 @@ def test_the_longest_picture_is_readable_and_a_longer_one_refused() -> None:
     first, second = figure.axes[2].get_xticklabels()[:2]
     assert not first.get_window_extent().overlaps(second.get_window_extent())
     with pytest.raises(
-        ValueError, match=f"room for {most} subwords, .* has {most + 1}"
+        ValueError, match=f"room for {most} subwords, .* has {most + 1} with its end"
     ):
         draw(make_attention(source=("▁a",) * (most + 1)), "memory")

@@ -119,6 +119,15 @@ def test_python_parses_tokens_and_warns_of_plain_text(
     assert '1 line looks like plain text, with words such as "can\'t"' in caplog.text
 
 
+def test_a_page_names_the_line_of_a_target_that_is_no_tree(
+    parser: pathlib.Path,
+) -> None:
+    translator = vaswani_jax.load(parser)
+    targets = ["(S (DT every) (NN river))", "(S (DT every)"]
+    with pytest.raises(ValueError, match=r"^target, line 2: \(S is not closed"):
+        vaswani_jax.make_page(translator, ["every river"] * 2, targets=targets)
+
+
 def test_the_tree_of_plain_text_is_drawn(
     parser: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

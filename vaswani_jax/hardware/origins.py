@@ -91,7 +91,8 @@ ORIGINS = {
         "memory_analysis().generated_code_size_in_bytes x num_shapes"
     ),
     "memory.search_bytes": (
-        "memory_analysis(): argument + output - alias + temp - parameters"
+        "memory_analysis(): argument + output - alias + temp - parameters; or the size "
+        "in the compiler's refusal"
     ),
     "memory.search_programs_bytes": (
         "memory_analysis().generated_code_size_in_bytes x num_search_shapes"

@@ -137,12 +137,12 @@ def _judge(
     programs_of.expect(num_steps + 1)
     steps = _compile_steps(work, programs_of, available=available)
     rows, length = search_shape(work.settings, length=_sentence_length(work))
-    search, search_reason = None, ""
+    search, refusal = None, None
     try:
         search = programs_of.search(rows=rows, length=length)
     except compiler.RefusedError as error:
-        search_reason = str(error)
-    fit = _fit(work, hardware.chip, steps, search=search, search_reason=search_reason)
+        refusal = error
+    fit = _fit(work, hardware.chip, steps, search=search, refusal=refusal)
     result = {
         "hardware": hardware.name,
         "device_kind": hardware.chip.device_kind,
@@ -178,16 +178,27 @@ def _fit(
     steps: _Steps,
     *,
     search: programs.Program | None,
-    search_reason: str,
+    refusal: compiler.RefusedError | None,
 ) -> dict[str, Any]:
-    """Return whether the run fits a device, with how much room, and what would fit."""
+    """Return whether the run fits a device, with how much room, and what would fit.
+
+    Args:
+        work: The run.
+        chip: The device.
+        steps: Those of training.
+        search: The compiled search; None if the compiler refuses it.
+        refusal: The refusal; None if there is a search.
+    """
     plan, available = steps.plan, available_bytes(chip)
     num_search_shapes = _num_search_shapes(work.settings)
     search_bytes = search.needed.step if search else 0
     search_programs = search.needed.program * num_search_shapes if search else 0
+    if refusal:
+        search_bytes = max(available, refusal.num_bytes)
+    search_reason = str(refusal or "")
     needed_bytes = plan.state_bytes + max(plan.step_bytes, search_bytes)
     needed_bytes += plan.program_bytes + search_programs
-    search_fits = not search_reason and plan.state_bytes + search_bytes <= available
+    search_fits = not refusal and plan.state_bytes + search_bytes <= available
     fits = not (steps.reason or search_reason) and needed_bytes <= available
     return {
         "fits": fits,

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from vaswani_jax import __version__
 from vaswani_jax.core import languages
-from vaswani_jax.inference import line_warnings
+from vaswani_jax.inference import arguments, line_warnings, trees
 from vaswani_jax.inference.results import AttendedPair
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.pages import contents, search_tree, words
@@ -55,6 +55,10 @@ def make_page(
         ValueError: There are no lines or too many, or a line or its translation has too
             many subwords; or as `Translator.attention`.
     """
+    lines = arguments.check_lines(lines, "lines")
+    if targets is not None:
+        targets = arguments.check_lines(targets, "targets")
+        arguments.check_equal_numbers(lines=lines, targets=targets)
     if isinstance(translators, Translator):
         translators = [translators]
     pages: list[contents.Page] = []
@@ -63,6 +67,9 @@ def make_page(
     for number, translator in enumerate(translators):
         check_size(len(lines), num_models=number + 1)
         if not pages:
+            # Before `_warn`, which reads trees without the numbers of their lines.
+            if targets is not None and translator.vocabulary.is_trees:
+                trees.check_trees(lines, targets, first_line=1)
             _warn(translator, lines, targets)
         name = translator.checkpoint_name if names is None else names[number]
         model = contents.Model(name, _step(translator))

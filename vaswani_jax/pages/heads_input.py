@@ -74,17 +74,16 @@ def read_input(
     else:
         sources, targets = data.text(split)
     name = SPLITS.get(split, split)
+    text_trees: list[treebank.Tree | None] | None = None
     counts = None
     if data and "train" in data.counts:
         counts = training_counts(data.token_pairs("train"), data.vocabulary.size)
     else:
         logger.info("heads: without training text, rare words are unknown")
     if trees:
-        raw_trees = list(treebank.read(pathlib.Path(trees)))
+        text_trees = list(map(treebank.clean, treebank.read(pathlib.Path(trees))))
     elif settings.data.source == "treebank":
-        raw_trees = list(treebank.parse(targets, name=name))
-    else:
-        raw_trees = None
+        text_trees = _parse_targets(targets, name=files[1] if files else name)
     links = None
     if alignments:
         lines = text_files.read_lines(pathlib.Path(alignments))
@@ -96,10 +95,28 @@ def read_input(
         name=name,
         sources=sources,
         targets=targets,
-        trees=None if raw_trees is None else list(map(treebank.clean, raw_trees)),
+        trees=text_trees,
         alignments=links,
         counts=counts,
     )
+
+
+def _parse_targets(lines: Sequence[str], *, name: str) -> list[treebank.Tree | None]:
+    """Return the cleaned tree of each of a parser's target lines; None without a tree.
+
+    Raises:
+        ValueError: A line is not a tree, or has several; has the name and the line.
+    """
+    trees: list[treebank.Tree | None] = []
+    for number, line in enumerate(lines, start=1):
+        line_trees = list(treebank.parse([line], name=name, first_line=number))
+        if len(line_trees) > 1:
+            raise ValueError(
+                f"{name}, line {number}: {len(line_trees)} trees; a line has one tree, "
+                "an empty line has none"
+            )
+        trees.append(treebank.clean(line_trees[0]) if line_trees else None)
+    return trees
 
 
 def training_counts(

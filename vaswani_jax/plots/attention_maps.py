@@ -123,7 +123,7 @@ def draw(attention: Attention, *, layers: Mapping[str, int], title: str) -> Any:
     if longest > MOST_SUBWORDS:
         raise ValueError(
             f"a picture has room for {MOST_SUBWORDS} subwords, the sentence or its "
-            f"translation has {longest}: choose a shorter one"
+            f"translation has {longest} with its end mark: choose a shorter one"
         )
     parts = [KINDS[kind] for kind in layers]
     weights = [
