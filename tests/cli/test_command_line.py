@@ -84,6 +84,11 @@ REFUSED = {
         "--config is missing: name a run's directory, such as HOME/seeds/seed-1\n"
     ),
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
+    "demo --cuont 2": "unknown flag --cuont; did you mean --count?",
+    "--cuont 2 demo": "unknown flag --cuont; did you mean --count?",
+    "--workdir=new --init_from=HOME/foreign": (
+        "--init_from=HOME/foreign: it is no configuration: it has no section data"
+    ),
     "--workdir=~nobody_here/a": (
         "~nobody_here/a: ~nobody_here is the home directory of no user here; write "
         "./~nobody_here/a for a file of this name"
@@ -170,6 +175,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]
     config = presets.load(*presets.find("demo"))
     config.model.num_layers = 1
     (run / "config.json").write_text(config.to_json())
+    (home / "foreign").mkdir()
+    (home / "foreign/config.json").write_text('{"add_source_eos": true}')
     (home / "seeds/seed-1").mkdir(parents=True)
     (home / "seeds/seed-1/config.json").write_text(config.to_json())
     (run / "flags").write_text("--config.model.num_layers=5\n# A comment.\n")

@@ -576,6 +576,18 @@ def test_a_store_that_lost_all_is_not_taken_for_a_new_run(
     assert content(local_run) == RUN
 
 
+def test_a_run_begins_anew_when_its_local_copy_is_removed(
+    url: str, machine: Machine, local_run: pathlib.Path
+) -> None:
+    store, root = fsspec.core.url_to_fs(url)
+    store.rm(root, recursive=True)
+    shutil.rmtree(local_run)
+    assert content(machine.pull(url)) == {}
+    write(local_run, RUN)
+    machine.push(url)
+    assert stored(url) == RUN
+
+
 def test_names_that_lead_out_of_the_local_copy_are_not_fetched(
     machine: Machine,
 ) -> None:

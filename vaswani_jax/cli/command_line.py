@@ -47,6 +47,8 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
         wants_help = not HELP.isdisjoint(words)
         words = [word for word in words if word not in HELP]
         words, arguments = _separate(words)
+        if not wants_help and not _take(words, "undefok")[0]:
+            _check_names(words)
         names = list(syntax.arguments)
         if syntax.repeats:
             names += names[-1:] * (len(arguments) - len(names))
@@ -104,6 +106,16 @@ def _separate(words: list[str]) -> tuple[list[str], list[str]]:
         else:
             flag_words.append(word)
     return flag_words, arguments
+
+
+def _check_names(words: list[str]) -> None:
+    """Refuse an unknown flag, before its value is taken for an argument."""
+    for word in words:
+        name = word.lstrip("-").partition("=")[0]
+        positive = name.removeprefix("no")
+        is_config = positive.partition(".")[0] == "config"
+        if not (is_config or name in flags.FLAGS or positive in flags.FLAGS):
+            raise flags.UnrecognizedFlagError(name)
 
 
 def _needs_value(word: str) -> bool:
@@ -180,6 +192,7 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
         # A run's directory may have the name of a preset.
         file, variant = presets.find_run(run) if run else presets.find(name)
         values = presets.load(file, variant)
+        _check_sections(values)
     except EXPLAINED as error:
         refuse(f"--{flag}={name}: {error}")
     except Exception as error:  # of the user's file
@@ -195,6 +208,12 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
     if syntax.default_workdir and not run_to_start_from:
         flags.FLAGS.set_default("workdir", _default_workdir(file, variant))
     return words
+
+
+def _check_sections(values: ml_collections.ConfigDict) -> None:
+    for section in sorted({setting.section for setting in SETTINGS.values()} - {""}):
+        if not isinstance(values.get(section), ml_collections.ConfigDict):
+            raise ValueError(f"it is no configuration: it has no section {section}")
 
 
 def _take(words: list[str], flag: str) -> tuple[str, list[str]]:

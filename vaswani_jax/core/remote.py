@@ -150,7 +150,9 @@ class RemoteDirectory(files.Directory):
         with self._open_record() as last_sync:
             if not self._is_holder and files.is_held(self.path):
                 return self.path
-            remote = self._remote_versions(file_names)
+            remote, local = self._remote_versions(file_names), self._local_versions()
+            if not (remote or local):
+                last_sync.clear()  # The copy was removed, to begin anew.
             if last_sync and not remote:
                 raise RemoteError(
                     f"{self._url} is empty, but its local copy {self.path} is not: "
@@ -163,7 +165,6 @@ class RemoteDirectory(files.Directory):
                         "place"
                     )
                 return self.path
-            local = self._local_versions()
             # A follower may have written the run at an earlier start. The process that
             # writes it in this one lacks what was not sent.
             is_local_ahead = not is_follower and self._is_local_ahead(remote)
