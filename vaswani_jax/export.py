@@ -78,7 +78,7 @@ def main() -> None:
         size = ""
     logger.info(f"written: {output}{size}")
     if data is None:
-        logger.info(f"note: {workdir} has no text: nothing is compared")
+        logger.info(f"note: without the text of {workdir}, nothing is compared")
         return
     lines = BUNDLE_LINES if LINES.value is None and form == "bundle" else LINES.value
     agreement = verify.compare(

@@ -86,8 +86,13 @@ REFUSED = {
     "demo --cuont=2": "unknown flag --cuont; did you mean --count?",
     "demo --cuont 2": "unknown flag --cuont; did you mean --count?",
     "--cuont 2 demo": "unknown flag --cuont; did you mean --count?",
+    "demo --dropout_rate=0.2": (
+        "unknown flag --dropout_rate; did you mean --config.model.dropout_rate?"
+    ),
+    "--confg=demo": "unknown flag --confg; did you mean --config?",
     "--workdir=new --init_from=HOME/foreign": (
-        "--init_from=HOME/foreign: it is no configuration: it has no section data"
+        "--init_from=HOME/foreign: section config.data is missing: name the "
+        "configuration of a run"
     ),
     "--workdir=~nobody_here/a": (
         "~nobody_here/a: ~nobody_here is the home directory of no user here; write "
@@ -125,6 +130,7 @@ UNDERSTOOD = {
     "demo --workdir=RUN@best --workdir=RUN@newest": [3, 1, "RUN@newest"],
     "demo -- --count=2 --config.model.num_layers=4": [4, 2, "runs/demo"],
     "-- RUN": [1, 1, "RUN"],
+    "demo --undefok=cuont --cuont=2": [3, 1, "runs/demo"],
     "demo --flagfile=FILE": [5, 1, "runs/demo"],
     "demo --flagfile=FILE --config.model.num_layers=7": [7, 1, "runs/demo"],
 }

@@ -133,7 +133,7 @@ def test_a_file_takes_the_place_of_its_run(
     again = tmp_path / "again.safetensors"
     result = run_on(file, "export", "--format=bundle", f"--output={again}")
     assert result.returncode == 0, result.stderr.decode()
-    assert f"note: {file} has no text: nothing is compared" in result.stderr.decode()
+    assert f"note: without the text of {file}, nothing is compared" in result.stderr.decode()
     error = runs.error_of(run_on(file, "evaluate"))
     assert error == (
         f"error: {file} is a model in one file, without text: name the prepared data "
@@ -155,25 +155,28 @@ def test_a_file_is_exported_whatever_the_directory_that_it_records_holds(
     result = runs.vaswani("export", trained, flag, form, f"--output={bundle}")
     assert result.returncode == 0, result.stderr.decode()
 
-    def check(name: str, reason: str) -> None:
+    def check(name: str, reason: str, note: str) -> None:
         output = f"--output={tmp_path / name}.safetensors"
         error = runs.error_of(run_on(bundle, "export", flag, form, output))
         assert reason in error
         result = run_on(bundle, "export", form, output)
         messages = result.stderr.decode()
         assert result.returncode == 0, messages
-        assert f"note: {bundle} has no text: nothing is compared" in messages
+        assert f"note: without the text of {bundle}, nothing is compared" in messages
+        assert note in messages
 
     path = data / "manifest.json"
     manifest = json.loads(path.read_text())
     changed_settings = {**manifest["settings"], "max_length": 99}
     path.write_text(json.dumps({**manifest, "settings": changed_settings}))
-    check("settings", "config.data.max_length is 20, was 99")
+    reason = "config.data.max_length is 20, was 99"
+    check("settings", reason, reason)
     small = settings.small_settings(**{"data.vocab_size": 20})
     vocabulary = settings.learn_vocabulary(["a b c d e f g h"] * 20, small.data)
     vocabulary.save(data)
     path.write_text(json.dumps({**manifest, "vocabulary": vocabulary.fingerprint}))
-    check("vocabulary", f"the data has {vocabulary.fingerprint}")
+    note = f"note: {data} has the vocabulary of another model"
+    check("vocabulary", f"the data has {vocabulary.fingerprint}", note)
 
 
 def test_a_page_and_a_figure_are_made_of_a_file(

@@ -68,6 +68,17 @@ def test_a_prolonged_run_keeps_the_checkpoints_of_an_uninterrupted_one(
         assert store.steps(tmp_path / name / "checkpoints") == [4, 6, 8]
 
 
+def test_the_end_of_a_run_is_regular_by_a_new_interval(tmp_path: pathlib.Path) -> None:
+    changes = OVERRIDES | {"training.keep_checkpoints": 3}
+    for num_steps, interval in ((6, 4), (9, 3)):
+        ends = {
+            "training.num_steps": num_steps,
+            "training.checkpoint_every_steps": interval,
+        }
+        train(settings.small_settings(**changes, **ends), tmp_path)
+    assert store.steps(tmp_path / "checkpoints") == [4, 6, 9]
+
+
 @pytest.mark.parametrize(
     ("num_steps", "interval", "count", "first"),
     [

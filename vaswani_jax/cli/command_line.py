@@ -71,7 +71,7 @@ def parse(argv: list[str], syntax: Syntax, *, description: str) -> list[str]:
             sys.exit(0)
         flags.FLAGS([program, *words])
     except flags.Error as error:
-        refuse(_explain(error))
+        refuse(_explain(error, syntax))
     return [program]
 
 
@@ -113,8 +113,8 @@ def _check_names(words: list[str]) -> None:
     for word in words:
         name = word.lstrip("-").partition("=")[0]
         positive = name.removeprefix("no")
-        is_config = positive.partition(".")[0] == "config"
-        if not (is_config or name in flags.FLAGS or positive in flags.FLAGS):
+        is_special = positive.partition(".")[0] in ("config", "flagfile", "undefok")
+        if not (is_special or name in flags.FLAGS or positive in flags.FLAGS):
             raise flags.UnrecognizedFlagError(name)
 
 
@@ -213,7 +213,9 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
 def _check_sections(values: ml_collections.ConfigDict) -> None:
     for section in sorted({setting.section for setting in SETTINGS.values()} - {""}):
         if not isinstance(values.get(section), ml_collections.ConfigDict):
-            raise ValueError(f"it is no configuration: it has no section {section}")
+            raise ValueError(
+                f"section config.{section} is missing: name the configuration of a run"
+            )
 
 
 def _take(words: list[str], flag: str) -> tuple[str, list[str]]:
@@ -301,7 +303,7 @@ def _default_workdir(file: pathlib.Path, variant: str) -> str:
     return str(pathlib.Path("runs", "_".join(filter(None, [file.stem, variant]))))
 
 
-def _explain(error: flags.Error) -> str:
+def _explain(error: flags.Error, syntax: Syntax) -> str:
     """Return the reason why absl refuses a flag, in the user's words."""
     if isinstance(error, flags.UnrecognizedFlagError):
         name = error.flagname
@@ -309,7 +311,10 @@ def _explain(error: flags.Error) -> str:
             return f"--{name}: this program reads no configuration"
         if name == "version":
             return "unknown flag --version: `vaswani --version` prints the version"
-        return f"unknown flag --{name}{suggest(name, flags.FLAGS, prefix='--')}"
+        names = list(flags.FLAGS)
+        if syntax.takes_config:
+            names += ["config", *(f"config.{key}" for key in SETTINGS)]
+        return f"unknown flag --{name}{suggest(name, names, prefix='--')}"
     if isinstance(error, flags.CantOpenFlagFileError):
         return f"--flagfile cannot be read: {str(error).partition('flagfile: ')[2]}"
     match = re.fullmatch(r"flag --([\w.]+)=(.*?): (.*)", str(error), re.DOTALL)

@@ -146,7 +146,9 @@ def resume(
         num_microbatches=record.get("parts", 1),
         recent_losses=record.get("recent", []),
         skipped_batches=record.get("skipped", []),
-        irregular_steps=[s for s in _irregular_steps(run, checkpoint) if s in steps],
+        irregular_steps=[
+            step for step in _irregular_steps(run, checkpoint) if step in steps
+        ],
         is_evaluated=not record.get("unevaluated", False),
     )
     return Resumed(state, progress, changes)
