@@ -133,7 +133,10 @@ def test_a_file_takes_the_place_of_its_run(
     again = tmp_path / "again.safetensors"
     result = run_on(file, "export", "--format=bundle", f"--output={again}")
     assert result.returncode == 0, result.stderr.decode()
-    assert f"note: without the text of {file}, nothing is compared" in result.stderr.decode()
+    assert (
+        f"note: without the text of {file}, nothing is compared"
+        in result.stderr.decode()
+    )
     error = runs.error_of(run_on(file, "evaluate"))
     assert error == (
         f"error: {file} is a model in one file, without text: name the prepared data "
