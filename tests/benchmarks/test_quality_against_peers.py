@@ -792,8 +792,8 @@ class TestPage:
             assert "odd and the even lines of dev, 829 each" in written
 
     def test_the_introduction_is_that_of_the_docs(self, content: dict) -> None:
-        written = page.render({"multi30k": content}, speed=SPEED)
-        [introduction, _] = written.split("\n## ")
+        contents = {"multi30k": content, "tatoeba": content}
+        [introduction, *_] = page.render(contents, speed=SPEED).split("\n## ")
         docs = (clock.ROOT / "docs/results/peers.md").read_text(encoding="utf-8")
         assert " ".join(docs.split()).startswith(" ".join(introduction.split()))
 
