@@ -103,12 +103,7 @@ def check_flags() -> None:
         )
     texts = filter(None, [SOURCE.value, REFERENCES.value, TRAINING_TEXT.value])
     inputs = itertools.chain(
-        (
-            file
-            for name in SYSTEMS.value
-            for file in columns.patterns(name)
-            if pathlib.Path(file).is_file()
-        ),
+        map(str, filter(None, map(columns.find_one_file, SYSTEMS.value))),
         *(map(str, columns.find(name, pathlib.Path()).files) for name in texts),
     )
     line_io.check_outputs(inputs, {f"--output={name}": name for name in OUTPUT.value})

@@ -241,8 +241,7 @@ def _join_seeds(name: str, runs: Sequence[System]) -> System:
 def _open(path: str, name: str) -> ComparedRun | System:
     """Open a run, or read the outputs of another system from a file."""
     path = paths_module.expand_home(path)
-    is_file = any(pathlib.Path(file).is_file() for file in columns.patterns(path))
-    if is_file and not tensor_file.is_tensor_file(path):
+    if columns.find_one_file(path) and not tensor_file.is_tensor_file(path):
         return System(name, [list(columns.read(path, pathlib.Path()))], "a file")
     workdir, checkpoint = api.locate(path)
     if not (workdir.is_dir() or tensor_file.is_tensor_file(workdir)):

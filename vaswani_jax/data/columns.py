@@ -91,6 +91,12 @@ def patterns(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, name.rpartition("#")[0] or name)))
 
 
+def find_one_file(name: str) -> pathlib.Path | None:
+    """Return the file that FILE or FILE#COLUMN names; None if there is none."""
+    paths = map(pathlib.Path, patterns(name))
+    return next((path for path in paths if path.is_file()), None)
+
+
 def is_standard_input(name: str) -> bool:
     """Return whether a name is -, or a column of it.
 
