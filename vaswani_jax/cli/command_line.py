@@ -211,6 +211,7 @@ def _take_config(words: list[str], syntax: Syntax, *, is_optional: bool) -> list
 
 
 def _check_sections(values: ml_collections.ConfigDict) -> None:
+    """Refuse a file that has no configuration of this package."""
     for section in sorted({setting.section for setting in SETTINGS.values()} - {""}):
         if not isinstance(values.get(section), ml_collections.ConfigDict):
             raise ValueError(

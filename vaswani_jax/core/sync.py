@@ -93,7 +93,7 @@ class Sync:
 
 @dataclasses.dataclass(frozen=True)
 class Pull:
-    """How a local copy becomes as the directory on the store.
+    """The changes that bring a local copy to the state of its store.
 
     Attributes:
         replaced: The files to remove before the download: new data replaces them.

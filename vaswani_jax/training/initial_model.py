@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class InitialModel:
-    """What a run starts from.
+    """The parameters and the vocabulary that a run starts from.
 
     Attributes:
         params: The parameters; those of new subwords are missing.
