@@ -4,7 +4,6 @@ import collections
 import concurrent.futures
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -36,21 +35,17 @@ def compute(
     """Yield the results of a program for batches, in order.
 
     Args:
-        dispatch: Calls the program. One thread calls it at a time, so that it is traced
-            once.
+        dispatch: Calls the program, from several threads at a time.
         batches: Its arguments.
         limit: The most batches that are computed at a time.
     """
     if limit == 1:
         yield from map(dispatch, batches)
         return
-    lock = threading.Lock()
 
     def compute_one(batch: Any) -> Result:
-        with lock:
-            result = dispatch(batch)
         # JAX computes one after the other what one thread dispatches to a CPU.
-        return cast(Result, jax.block_until_ready(result))
+        return cast(Result, jax.block_until_ready(dispatch(batch)))
 
     unread = iter(batches)
     executor = concurrent.futures.ThreadPoolExecutor(limit)

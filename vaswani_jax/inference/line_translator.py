@@ -173,20 +173,21 @@ class LineTranslator:
     def _making_ready(
         self, params: Sequence[Any], batches: Sequence[generate.Rows]
     ) -> Iterator[Callable[[Any], None]]:
-        """Make the search ready for the next shapes while one is searched.
+        """Make the search ready for each new shape, for the next while one is searched.
 
-        The first shape is left to the first search.
+        Searches of one shape begin together, and none of them compiles it.
         """
         by_shape = {row_shapes(rows): rows for rows in reversed(batches)}
-        new_shapes = [
-            shape for shape in reversed(by_shape) if shape not in self._search.shapes
-        ]
-        later = {shape: by_shape[shape] for shape in new_shapes[1:]}
+        new_batches = {
+            shape: by_shape[shape]
+            for shape in reversed(by_shape)
+            if shape not in self._search.shapes
+        }
         with compilation.making_ready(
-            self.search, tuple(params), batches=later
+            self.search, tuple(params), batches=new_batches
         ) as wait:
             yield wait
-        self._search.shapes.update(new_shapes)
+        self._search.shapes.update(new_batches)
 
     def record_search(
         self,

@@ -40,13 +40,9 @@ class PieceBatching:
     def batches_on_devices(
         self, pieces: Sequence[Piece], first_line: int
     ) -> Iterator[Batch]:
-        """Yield the batches of `batches` as `parallel.split_rows` divides them."""
-        batches = self.batches(pieces, first_line)
-        if self.batch_for_each_device:
-            yield from _join_batches(batches, count=parallel.num_devices())
-        else:
-            for indices, rows in batches:
-                yield [*indices], rows
+        """Return the batches of `batches` as `parallel.split_rows` divides them."""
+        count = parallel.num_devices() if self.batch_for_each_device else 1
+        return _join_batches(self.batches(pieces, first_line), count=count)
 
     def batches(
         self, pieces: Sequence[Piece], first_line: int
