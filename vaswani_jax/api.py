@@ -16,6 +16,7 @@ from typing import Any
 
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.core import (
+    compilation_cache,
     config,
     data_rules,
     parsing,
@@ -47,6 +48,9 @@ def load(
     >>> translator.translate(["3 hours ago"])  # doctest: +SKIP
     ['vor 3 Stunden']
 
+    Compiled programs are kept for later starts, as by `train`: it sets options of JAX
+    for the whole process.
+
     Args:
         run: A workdir, `WORKDIR@CHECKPOINT` or FILE.safetensors (see
             `Translator.save`), on this machine or as a URL (gs://, s3://, ...), or a
@@ -74,6 +78,7 @@ def load(
             f"{run}@{run_checkpoint} names a checkpoint, and so does "
             f"checkpoint={checkpoint!r}"
         )
+    compilation_cache.enable()
     checkpoint = run_checkpoint or str(checkpoint)
     if isinstance(ensemble, str):
         raise TypeError(f"ensemble must be a list of runs, got the string {ensemble!r}")

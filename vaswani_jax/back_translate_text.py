@@ -14,7 +14,6 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache
 from vaswani_jax.data.word_noise import WordNoise
 from vaswani_jax.inference import back_translation
 
@@ -108,7 +107,6 @@ def main() -> None:
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
     )
     output = program.local_path("output", OUTPUT.value)
-    compilation_cache.enable()
     translator = api.load(
         workdir,
         checkpoint=CHECKPOINT.value,

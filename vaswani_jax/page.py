@@ -19,7 +19,7 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select, store
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config, parsing, tensor_file
+from vaswani_jax.core import config, parsing, tensor_file
 from vaswani_jax.data import prepared, text_files
 from vaswani_jax.inference import line_io
 from vaswani_jax.inference.translator import Translator
@@ -122,7 +122,6 @@ def main() -> None:
             trees=TREES.value,
             alignments=ALIGNMENTS.value,
         )
-    compilation_cache.enable()
     page = build.make_page(
         _load(workdir, settings, names),
         lines,

@@ -20,7 +20,6 @@ from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import (
-    compilation_cache,
     config,
     parsing,
     presets,
@@ -56,8 +55,8 @@ WORKDIR = path_flags.define_repeated_path(
 OUTPUT = path_flags.define_path(
     "output",
     None,
-    "The .png or .svg to write; curves.png, attention.png, tree.png or figure3.png and "
-    "so on by default.",
+    "The .png, .svg or .pdf to write; curves.png, attention.png, tree.png or "
+    "figure3.png and so on by default.",
 )
 SENTENCE = flags.DEFINE_string(
     "sentence",
@@ -125,7 +124,8 @@ def check_flags() -> None:
         raise ValueError("--workdir is missing: name the directory of a run")
     path = _output()
     if path.suffix.lower() not in canvas.FORMATS:
-        endings = " or ".join(canvas.FORMATS)
+        *others, last = canvas.FORMATS
+        endings = f"{', '.join(others)} or {last}"
         raise ValueError(f"--output={OUTPUT.value} must end in {endings}")
     line_io.check_outputs([], {"--output": str(path)})
     if FIGURE.value is not None:
@@ -334,7 +334,6 @@ def _open_model(name: str) -> tuple[pathlib.Path, config.Config]:
 
 
 def _load(workdir: pathlib.Path, settings: config.Config) -> Translator:
-    compilation_cache.enable()
     return api.load(workdir, checkpoint=CHECKPOINT.value, settings=settings)
 
 

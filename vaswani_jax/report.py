@@ -17,7 +17,6 @@ from absl import flags
 from vaswani_jax import api, comparer
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache
 from vaswani_jax.evaluation import comparison_text
 from vaswani_jax.paper import (
     attention_figures,
@@ -219,7 +218,6 @@ def _read_heads(runs: list[scored_runs.ScoredRun]) -> _HeadReading:
     for run in attention_figures.find_runs(runs):
         try:
             shown_run = attention_figures.ShownRun(run, api.load(run.workdir))
-            compilation_cache.enable()
             heads = attention_figures.read_heads(shown_run)
         except (ValueError, OSError) as error:
             failures.append(f"{run.workdir}: {error}")

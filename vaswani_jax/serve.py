@@ -16,7 +16,7 @@ from absl import flags
 
 from vaswani_jax.cli import path_flags, program
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, extras
+from vaswani_jax.core import extras
 from vaswani_jax.service.limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -192,7 +192,6 @@ def main() -> None:
             names = [listener.getsockname()[0], HOST.value.lower()]
             hosts = [*guard.LOOPBACK_HOSTS, *map(_host_name, names)]
         loader = models.Loader(_load, limits=limits)
-        compilation_cache.enable()
         served = [loader.load(origin) for origin in origins]
         failures: list[Exception] = []
 

@@ -150,6 +150,16 @@ def test_a_directory_for_all_runs_takes_precedence(tmp_path, enable):
     assert jax.config.jax_compilation_cache_max_size == -1
 
 
+def test_an_option_that_the_caller_has_set_stays(tmp_path, enable):
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "own"))
+    variables = {"JAX_COMPILATION_CACHE_DIR": None, "VASWANI_JAX_CACHE": tmp_path}
+    assert enable(**variables) == tmp_path
+    assert compilation_cache.directory() == tmp_path / "own"
+    jax.config.update("jax_compilation_cache_dir", None)
+    enable(**variables)
+    assert compilation_cache.directory() == tmp_path / "compiled"
+
+
 def test_a_url_for_all_runs_is_no_directory(tmp_path, enable, monkeypatch):
     monkeypatch.chdir(tmp_path)
     enable(JAX_COMPILATION_CACHE_DIR="gs://bucket/all", VASWANI_JAX_CACHE=tmp_path)

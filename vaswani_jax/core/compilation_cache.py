@@ -27,6 +27,8 @@ LIMIT_BYTES = 2**30
 MAX_ENTRIES = 2000
 UNFINISHED = ".unfinished"
 _home: pathlib.Path | None = None
+# The directory of compiled programs that `enable` has set; another is the caller's.
+_compiled: str | None = None
 _refused: set[pathlib.Path] = set()
 
 
@@ -36,17 +38,21 @@ def enable() -> None:
     It may be emptied at any time: an entry belongs to one program, version of the
     compiler and kind of device. Nothing is kept, with one warning, where the directory
     cannot be written or other users can write it. JAX's own JAX_COMPILATION_CACHE_DIR,
-    which names a directory without a limit, takes precedence for compiled programs.
+    or its option in Python, names a directory without a limit, and takes precedence for
+    compiled programs.
     """
-    global _home
+    global _home, _compiled
     _home = _open_home()
     shared = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    chosen = cast(Any, jax.config).jax_compilation_cache_dir
     if shared:
+        _compiled = shared
         jax.config.update("jax_compilation_cache_dir", shared)
-    elif _home:
+    elif _home and chosen in (None, _compiled):
         compiled = _home / "compiled"
         _tidy(compiled)
-        jax.config.update("jax_compilation_cache_dir", str(compiled))
+        _compiled = str(compiled)
+        jax.config.update("jax_compilation_cache_dir", _compiled)
         if cast(Any, jax.config).jax_compilation_cache_max_size == -1:
             jax.config.update("jax_compilation_cache_max_size", LIMIT_BYTES)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
