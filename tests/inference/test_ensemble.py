@@ -1,5 +1,6 @@
 """The models that translate together are those of the named checkpoints."""
 
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -86,6 +87,30 @@ def test_a_member_of_another_vocabulary_is_refused_with_its_directory(
     leave(tmp_path / "b", small, 2, vocabulary="cafe")
     with pytest.raises(CheckpointError, match=f"^{tmp_path / 'b'}: .*vocabulary cafe"):
         load(tmp_path / "a", small, "2", (tmp_path / "b", "2"))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_refused"),
+    [("de", "en", True), ("en", "fr", True), ("en_GB", "de,fr", False)],
+)
+def test_a_member_of_another_direction_is_refused(
+    tmp_path: pathlib.Path, source: str, target: str, is_refused: bool
+) -> None:
+    values = {"data.source_locale": "en", "data.target_locale": "de"}
+    run = settings.small_settings(**values)
+    data = dataclasses.replace(run.data, source_locale=source, target_locale=target)
+    leave(tmp_path / "a", run, 2)
+    leave(tmp_path / "b", dataclasses.replace(run, data=data), 2)
+    others = (tmp_path / "b", "2")
+    if not is_refused:
+        assert len(load(tmp_path / "a", run, "2", others)) == 2
+        return
+    with pytest.raises(
+        ValueError,
+        match=f"^--ensemble={others[0]} translates {source} to {target}; name a run "
+        "that translates en to de$",
+    ):
+        load(tmp_path / "a", run, "2", others)
 
 
 def test_a_missing_checkpoint_is_refused_with_what_to_name_instead(

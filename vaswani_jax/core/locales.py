@@ -74,6 +74,18 @@ def language_code(locale: str) -> str:
     return LANGUAGE_CODES.get(code, code)
 
 
+def describe_direction(source: str, target: str) -> str:
+    """Return the languages of two sides as messages name them, without regions.
+
+    They are sorted: of several target languages, the order does not matter.
+
+    >>> describe_direction("en_GB", "fr,de")
+    'en to de,fr'
+    """
+    sides = (sorted(map(language_code, side.split(","))) for side in (source, target))
+    return " to ".join(map(",".join, sides))
+
+
 def check_language(locale: str, *, name: str) -> None:
     """Refuse a locale that begins with no language's code.
 

@@ -12,6 +12,7 @@ from typing import Any
 from vaswani_jax.checkpoints import compatibility, select, store
 from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, parsing, rules
+from vaswani_jax.core.locales import describe_direction, language_code
 from vaswani_jax.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -81,13 +82,14 @@ def load_members(
 
     Raises:
         CheckpointError: One is missing, damaged, or of another vocabulary.
-        ValueError: A workdir has no configuration of a model.
+        ValueError: A workdir has no configuration of a model, or one that translates
+            other languages.
     """
     sources = [(workdir, settings, name) for name in checkpoints.split(",")]
     for directory, name in ensemble:
-        run_settings = dataclasses.replace(
-            settings, model=parsing.load(directory).model
-        )
+        member = parsing.load(directory)
+        _check_direction(settings.data, member.data, directory=directory)
+        run_settings = dataclasses.replace(settings, model=member.model)
         try:
             rules.check_positions(run_settings)
         except ValueError as error:
@@ -105,3 +107,28 @@ def load_members(
         logger.info(select.describe(directory, name, checkpoint=checkpoint))
         members.append(Member(member_settings.model, checkpoint))
     return members
+
+
+def _check_direction(
+    data: config.DataConfig, member_data: config.DataConfig, *, directory: pathlib.Path
+) -> None:
+    """Refuse a member of another source language, or with no target language of ours.
+
+    The vocabulary does not tell: both directions may share it.
+    """
+    sources, targets = (
+        [set(map(language_code, side.split(","))) for side in sides]
+        for sides in (
+            (data.source_locale, member_data.source_locale),
+            (data.target_locale, member_data.target_locale),
+        )
+    )
+    if sources[0] != sources[1] or targets[0].isdisjoint(targets[1]):
+        own, other = (
+            describe_direction(side.source_locale, side.target_locale)
+            for side in (data, member_data)
+        )
+        raise ValueError(
+            f"--ensemble={directory} translates {other}; name a run that translates "
+            f"{own}"
+        )

@@ -13,7 +13,7 @@ import numpy as np
 
 from vaswani_jax.core import languages, plurals, types
 from vaswani_jax.core.config import Config, DataConfig, SearchConfig
-from vaswani_jax.core.locales import language_code
+from vaswani_jax.core.locales import describe_direction
 from vaswani_jax.data.subwords import Subwords
 from vaswani_jax.inference import scoring
 from vaswani_jax.inference.loaded_models import LoadedModels
@@ -74,8 +74,8 @@ class Reranking:
                         )
                 sides.reverse()
             pairs = (
-                _languages(*sides),
-                _languages(model_data.source_locale, model_data.target_locale),
+                describe_direction(*sides),
+                describe_direction(model_data.source_locale, model_data.target_locale),
             )
             if pairs[0] != pairs[1]:
                 raise ValueError(
@@ -195,15 +195,6 @@ def rerank(
             "order of the search"
         )
     return reranked
-
-
-def _languages(source: str, target: str) -> str:
-    """Return two languages as messages name them, without regions and scripts.
-
-    They are sorted: of several target languages, the order does not matter.
-    """
-    sides = (sorted(map(language_code, side.split(","))) for side in (source, target))
-    return " to ".join(map(",".join, sides))
 
 
 def _keep_known_tags(line: str, data: DataConfig, *, subwords: Subwords) -> str:
