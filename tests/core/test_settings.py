@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 
 from vaswani_jax.core import settings
@@ -120,6 +121,22 @@ def test_a_wrong_type_is_refused_in_the_words_of_the_command_line(words):
 def test_a_whole_number_is_accepted_for_a_real_one():
     number = setting(float).parse(1)
     assert type(number) is float and number == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (int, np.int64(3)),
+        (float, np.int32(3)),
+        (float, np.float64(0.5)),
+        (float, np.float32(0.5)),
+    ],
+)
+def test_numbers_of_numpy_are_numbers(kind, value):
+    parsed = setting(kind).parse(value)
+    assert type(parsed) is kind and parsed == value
+    with pytest.raises(ValueError, match="must be a whole number, got np"):
+        setting(int).parse(np.float64(3.0))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

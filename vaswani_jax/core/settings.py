@@ -6,6 +6,7 @@ Parsing, `--help`, resumed runs and `report` read the declarations from
 
 import dataclasses
 import math
+import numbers
 import typing
 from collections.abc import Callable
 from typing import Any, Literal
@@ -143,9 +144,10 @@ class Setting:
         """
         if self.canonical:
             value = self.canonical(value)
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if self.type is float and is_whole:
-            value = float(value)
+        # Numbers of NumPy, too.
+        kind = {float: numbers.Real, int: numbers.Integral}.get(self.type)
+        if kind and isinstance(value, kind) and not isinstance(value, bool):
+            value = self.type(value)
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"config.{self.key} must be finite, got {value}")
         if type(value) is not self.type:
