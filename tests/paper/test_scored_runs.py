@@ -150,7 +150,7 @@ def test_a_run_of_several_target_languages_is_read_by_their_mean(tmp_path):
     data = dataclasses.asdict(ROWS["base"].data) | {"target_locale": "de,fr"}
     leave(tmp_path / "several", ROWS["base"], data=data, scores=scores)
     [run] = read(tmp_path)
-    assert (run.metric, run.bleu) == ("mean", 30.0)
+    assert (run.metric, run.score) == ("mean", 30.0)
 
 
 @pytest.mark.parametrize("seed", [None, "one", 1.5, {"a": 1}])
@@ -175,6 +175,7 @@ def test_a_workdir_is_not_a_directory_of_workdirs(tmp_path):
 DROPOUT = {"key": "model.dropout_rate", "was": 0.1, "now": 0.2}
 SPIKES = {"key": "training.max_loss_rise", "was": 0.5, "now": 0.0}
 LONGER = {"key": "training.num_steps", "was": 50, "now": 100_000}
+EVERY = {"key": "training.checkpoint_every_steps", "was": 1500, "now": 1000}
 ELSEWHERE = {"key": "model.dtype", "was": "float32", "now": "bfloat16"}
 
 
@@ -228,6 +229,24 @@ def test_a_start_that_makes_no_update_changes_nothing(tmp_path):
     starts[1]["step"] = 99_000
     leave(tmp_path / "a", ROWS["base"], starts=starts)
     [run] = read(tmp_path)
+    assert run.flaw.startswith("config.model.dropout_rate changed")
+
+
+def test_a_start_without_updates_makes_no_run_of_its_settings(tmp_path):
+    starts = [{"step": 0}, {"step": 100_000, "changes": [DROPOUT, EVERY]}]
+    starts.append({"step": 100_000, "changes": [DROPOUT | {"now": 0.3}]})
+    values = table3.get_config("D2")
+    values.model.dropout_rate = 0.3
+    values.training.checkpoint_every_steps = 1000
+    leave(tmp_path / "a", parsing.parse(values), starts=starts, bleu=25.8)
+    table = tables.table3(ROWS, read(tmp_path))
+    assert cells(table, "base")[10] == "reproduced"
+    assert cells(table, "D2")[7] == "not run"
+    # One that makes updates makes them with its settings.
+    starts[1]["step"] = 99_000
+    leave(tmp_path / "a", ROWS["D2"], starts=starts[:2])
+    [run] = read(tmp_path)
+    assert run.settings["model.dropout_rate"] == 0.2
     assert run.flaw.startswith("config.model.dropout_rate changed")
 
 
@@ -371,7 +390,7 @@ def test_another_text_or_vocabulary_is_no_other_seed(tmp_path, changed):
         leave(tmp_path / str(seed), settings, **values, **changes)
     runs = read(tmp_path)
     found = scored_runs.find_seeds(runs, SMALL["base"], split="valid")
-    assert {seed: run.bleu for seed, run in found.items()} == {1: 30.0, 2: 42.0}
+    assert {seed: run.score for seed, run in found.items()} == {1: 30.0, 2: 42.0}
     noise = small_table3.measure_noise(found, base=found[1])
     assert noise["bleu"] == 12.0
     # The change from 8 to another seed's 5, as a share of the base model's 8.
@@ -394,8 +413,7 @@ def test_a_run_that_chrf_alone_scores_is_read_and_in_no_table_of_bleu(
     runs = read(tmp_path)
     [run] = runs
     assert (run.metric, run.score) == (name, 61.25)
-    with pytest.raises(ValueError, match=f"has no BLEU, only {name}"):
-        _ = run.bleu
+    assert not run.has_bleu
     assert small_table3.format_table(SMALL, runs) == small_table3.format_table(
         SMALL, []
     )

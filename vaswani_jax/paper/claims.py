@@ -161,11 +161,11 @@ def _score(
         return _unjudged(**words, because=because, command=command)
     return Claim(
         **words,
-        verdict=verdict_of(run.bleu >= least),
+        verdict=verdict_of(run.score >= least),
         basis="training",
-        because=f"{run.bleu:.2f} ({run.metric})",
+        because=f"{run.score:.2f} ({run.metric})",
         command=command,
-        figures={"bleu": run.bleu, "least": least},
+        figures={"bleu": run.score, "least": least},
         runs=(str(run.workdir),),
         commits=_commits([run]),
     )

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vaswani_jax.checkpoints import run_record, store
+from vaswani_jax.checkpoints import compatibility, run_record, store
 from vaswani_jax.core import config, locales, seeds
 
 # What must be equal in runs whose scores are compared, and what it means if not.
@@ -31,7 +31,7 @@ class ScoredRun:
 
     Attributes:
         workdir: The run's directory.
-        settings: The training's settings, by dotted key.
+        settings: The settings of the scored updates, by dotted key.
         record: The evaluation's record, as `scores.write_evaluation` writes it.
         starts: The run's starts, as `run_record.record_start` writes them.
         time: When the evaluation was written, in seconds since the epoch.
@@ -120,19 +120,6 @@ class ScoredRun:
         return not self.is_parsing and not self.metric.startswith("chrf")
 
     @property
-    def bleu(self) -> float:
-        """The BLEU that comes nearest to the paper's.
-
-        Raises:
-            ValueError: The run writes trees, or chrF2 alone scores it.
-        """
-        if self.is_parsing:
-            raise ValueError(f"{self.workdir} writes trees: it has no BLEU")
-        if not self.has_bleu:
-            raise ValueError(f"{self.workdir} has no BLEU, only {self.metric}")
-        return self.score
-
-    @property
     def flaw(self) -> str:
         """Why this is not the score of a complete run of its settings; "" if it is."""
         if self.incomparable:
@@ -182,9 +169,7 @@ class ScoredRun:
 
     @property
     def _last_starts(self) -> Sequence[Mapping[str, Any]]:
-        """The starts since the last from step 0: a run that begins again is another."""
-        begins = [n for n, start in enumerate(self.starts) if start.get("step") == 0]
-        return self.starts[begins[-1] if begins else 0 :]
+        return _since_the_beginning(self.starts)
 
     @property
     def revisions(self) -> tuple[str, ...]:
@@ -243,11 +228,13 @@ def _read_run(path: pathlib.Path) -> ScoredRun | None:
     settings = json.loads((workdir / "config.json").read_text(encoding="utf-8"))
     if not isinstance(settings, dict):
         raise ValueError("its config.json is not a JSON object")
+    starts = run_record.read_starts(workdir)
     run = ScoredRun(
         workdir=workdir,
-        settings=config.flatten_record(settings),
+        settings=config.flatten_record(settings)
+        | _settings_before(starts, step=record["step"]),
         record=record,
-        starts=run_record.read_starts(workdir),
+        starts=starts,
         time=path.stat().st_mtime,
     )
     if type(seed := run.settings.get("seed")) is not int:
@@ -257,6 +244,31 @@ def _read_run(path: pathlib.Path) -> ScoredRun | None:
     _ = run.flaw, run.record["references"], run.record["vocabulary"]
     _ = run.record["search"]["beam_size"], run.record["step"]
     return run
+
+
+def _since_the_beginning(
+    starts: Sequence[Mapping[str, Any]],
+) -> Sequence[Mapping[str, Any]]:
+    """Return the starts since the last from step 0: what begins again is another."""
+    begins = [n for n, start in enumerate(starts) if start.get("step") == 0]
+    return starts[begins[-1] if begins else 0 :]
+
+
+def _settings_before(
+    starts: Sequence[Mapping[str, Any]], *, step: int
+) -> dict[str, Any]:
+    """Return the settings of the updates up to a step that later starts have changed.
+
+    A later start replaces those of config.json, even if it makes no update.
+    """
+    values: dict[str, Any] = {}
+    for start in _since_the_beginning(starts):
+        if start.get("step", 0) >= step:
+            for change in start["changes"]:
+                key = change["key"]
+                if key in config.SETTINGS and compatibility.decides_updates(key):
+                    values.setdefault(key, change["was"])
+    return values
 
 
 def complete(run: ScoredRun | None) -> ScoredRun | None:

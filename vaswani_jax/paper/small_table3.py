@@ -78,7 +78,7 @@ def format_table(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -
 def variations(run_by_row: Mapping[str, ScoredRun | None]) -> dict[str, Variation]:
     """Return perplexity and BLEU of the rows whose runs are complete."""
     return {
-        row: Variation(run.perplexity, run.bleu, None)
+        row: Variation(run.perplexity, run.score, None)
         for row, run in run_by_row.items()
         if run and not run.flaw
     }
@@ -98,7 +98,7 @@ def measure_noise(
     """
     if len(seeds) < 2 or base is None:
         return dict(CHOSEN_NOISE)
-    bleu = [run.bleu for run in seeds.values()]
+    bleu = [run.score for run in seeds.values()]
     perplexity = [run.perplexity for run in seeds.values()]
     return {
         "bleu": max(bleu) - min(bleu),
@@ -114,7 +114,7 @@ def _format_noise(seeds: Mapping[int, ScoredRun], noise: Mapping[str, float]) ->
             f"exceeds {bound} of its perplexity, bounds that we chose."
         )
     figures = ", ".join(
-        f"{run.bleu:.2f} and {run.perplexity:.2f} (seed {seed})"
+        f"{run.score:.2f} and {run.perplexity:.2f} (seed {seed})"
         for seed, run in seeds.items()
     )
     return (

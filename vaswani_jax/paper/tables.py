@@ -70,7 +70,7 @@ def table2(
         cells = []
         for language, printed_bleu in zip(LANGUAGES, row.bleu, strict=True):
             run = scored_runs.find_run(runs, systems[size, language], split="test")
-            bleu = run.bleu if run and not run.flaw else None
+            bleu = run.score if run and not run.flaw else None
             cell = markdown.verdict(bleu, printed_bleu, tolerance=BLEU_TOLERANCE)
             cell = cell if bleu is None else f"{bleu:.2f}, {cell}"
             cells.append(f"{cell} ({run.source})" if run else cell)
@@ -131,7 +131,7 @@ def table3(rows: Mapping[str, config.Config], runs: Sequence[ScoredRun]) -> str:
         run = run_by_row[row]
         complete = scored_runs.complete(run)
         perplexity = complete.perplexity if complete else None
-        bleu = complete.bleu if complete else None
+        bleu = complete.score if complete else None
         tolerance = PERPLEXITY_TOLERANCE * paper.perplexity
         millions = count / 1e6
         lines.append(
