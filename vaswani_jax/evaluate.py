@@ -5,7 +5,8 @@ vaswani evaluate runs/demo --split=valid,test --split=news.en,news.de
 python -m vaswani_jax.evaluate --workdir=runs/demo --split=test
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import pathlib
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -13,7 +14,7 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import program, run_flags
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, processes, tensor_file
+from vaswani_jax.core import config, processes, tensor_file
 from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import scored_texts, scores
 from vaswani_jax.inference import process_checks
@@ -44,6 +45,7 @@ def main() -> None:
     settings = program.settings()
     sets = scored_texts.parse(SPLIT.value)
     texts = {test_set.name: test_set.read() for test_set in sets if test_set.source}
+    own_splits = [test_set.name for test_set in sets if not test_set.source]
     if texts and settings.data.source == "treebank":
         raise ValueError(
             f"--split={next(iter(texts))}: a parser scores valid and test only; "
@@ -55,32 +57,16 @@ def main() -> None:
     else:
         workdir = program.open_workdir(WORKDIR.value)
         path = workdir.pull(skip=select.other_folders(CHECKPOINT.value))
-    compilation_cache.enable()
-    directory = prepared.data_directory(settings.data, path)
-    data = prepared.open_matching(
-        settings,
-        directory,
-        compare_text=True,
-        required_fingerprint=lambda: select.recorded_vocabulary(path),
-    )
-    for name in (
-        test_set.name
-        for test_set in sets
-        if test_set.name not in {*data.counts, *texts}
-    ):
-        keys = f"config.data.{name}_source and config.data.{name}_target"
-        if settings.data.source == "treebank":
-            keys = f"config.data.{name}_trees"
-        raise ValueError(
-            f"--split={name}: the data has only {', '.join(data.counts)}; name {keys}, "
-            "and prepare it: `vaswani prepare` with --rebuild_data"
-        )
+    # An imported model and a model in one file have none; other texts need none.
+    data = _open_data(settings, path, splits=own_splits) if own_splits else None
+    own_texts = {split: data.text(split) for split in own_splits} if data else {}
+    all_texts = own_texts | texts
     translator = api.load(
         path, checkpoint=CHECKPOINT.value, settings=settings, data=data
     )
     process_checks.check_processes_agree(
         [translator],
-        texts=_sides(sets, texts, data=data),
+        texts=[side for text in all_texts.values() for side in text],
         flags={"split": [test_set.name for test_set in sets]},
     )
     if workdir:
@@ -95,25 +81,42 @@ def main() -> None:
     for test_set in sets:
         evaluation = scores.evaluate(
             translator,
-            data,
+            all_texts[test_set.name],
             split=test_set.name,
             checkpoint_name=CHECKPOINT.value,
             workdir=workdir,
-            text=texts.get(test_set.name),
+            data=None if test_set.source else data,
         )
         if processes.is_main_process():
             print(evaluation.format(samples=SAMPLES.value), flush=True)
 
 
-def _sides(
-    sets: Sequence[scored_texts.ScoredText],
-    texts: Mapping[str, tuple[list[str], list[str]]],
-    *,
-    data: prepared.PreparedData,
-) -> Iterator[list[str]]:
-    """Yield the source lines and the references of each text, those of a run, too."""
-    for test_set in sets:
-        yield from texts.get(test_set.name) or data.text(test_set.name)
+def _open_data(
+    settings: config.Config, path: pathlib.Path, *, splits: Sequence[str]
+) -> prepared.PreparedData:
+    """Open the prepared data of a run, with the splits that are scored.
+
+    Raises:
+        ValueError: There is none, it was prepared from something else, or it lacks a
+            split.
+        OSError: It cannot be read.
+    """
+    data = prepared.open_matching(
+        settings,
+        prepared.data_directory(settings.data, path),
+        compare_text=True,
+        required_fingerprint=lambda: select.recorded_vocabulary(path),
+    )
+    for name in splits:
+        if name not in data.counts:
+            keys = f"config.data.{name}_source and config.data.{name}_target"
+            if settings.data.source == "treebank":
+                keys = f"config.data.{name}_trees"
+            raise ValueError(
+                f"--split={name}: the data has only {', '.join(data.counts)}; name "
+                f"{keys}, and prepare it: `vaswani prepare` with --rebuild_data"
+            )
+    return data
 
 
 PROGRAM = program.Program(

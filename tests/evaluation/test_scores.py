@@ -11,7 +11,6 @@ import pytest
 from tests import settings
 from vaswani_jax.checkpoints import store
 from vaswani_jax.core import config
-from vaswani_jax.data import prepared
 from vaswani_jax.evaluation import bleu, scores
 from vaswani_jax.inference.translator import Translator
 
@@ -139,7 +138,7 @@ def test_a_wrong_seed_is_refused_before_anything_is_translated(
     with pytest.raises(ValueError, match="SACREBLEU_SEED must be a whole number"):
         scores.evaluate(
             translator,
-            mock.Mock(spec=prepared.PreparedData),
+            (["a"], ["b"]),
             split="test",
             checkpoint_name="averaged",
             workdir=None,

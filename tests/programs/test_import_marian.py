@@ -78,6 +78,11 @@ def test_an_exported_model_is_imported_and_fine_tuned(tmp_path: pathlib.Path) ->
         for side, lines in (("source", PAIRS.keys()), ("target", PAIRS.values())):
             text = "".join(f"{line}\n" for line in lines)
             (tmp_path / f"{split}.{side}").write_text(text)
+    # Such a run has no text of its own.
+    files = f"{tmp_path}/valid.source,{tmp_path}/valid.target"
+    shown = run_command("evaluate", str(opus), f"--split=pairs={files}")
+    assert "pairs: 3 lines in, 3 lines out" in shown
+    assert list((opus / "evaluations").glob("pairs-*.json"))
     run_command(
         *("train", f"--init_from={opus}", f"--workdir={tuned}"),
         f"--config.data.text_directory={tmp_path}",

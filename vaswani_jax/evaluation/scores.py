@@ -85,12 +85,12 @@ class Evaluation:
 
 def evaluate(
     translator: Translator,
-    data: prepared.PreparedData,
+    text: tuple[list[str], list[str]],
     *,
     split: str,
     checkpoint_name: str,
     workdir: files.Directory | None,
-    text: tuple[list[str], list[str]] | None = None,
+    data: prepared.PreparedData | None = None,
     must_store: bool = False,
 ) -> Evaluation:
     """Translate a text, score it, and write both into WORKDIR/evaluations.
@@ -99,12 +99,13 @@ def evaluate(
 
     Args:
         translator: The model, no ensemble.
-        data: The prepared data of its run.
+        text: The source lines and a reference for each.
         split: "valid" or "test", or the name of another text.
         checkpoint_name: The checkpoint's name, as in `--checkpoint`.
         workdir: The run's directory; None for a model in one file, of which nothing is
             written.
-        text: The source lines and references of another text, which has no losses.
+        data: The prepared data that have the split, for its losses; None for another
+            text.
         must_store: Whether scores that cannot be stored are an error, not a warning.
 
     Raises:
@@ -116,7 +117,7 @@ def evaluate(
     metrics.read_seed()  # Refuse a wrong one before a translation is lost.
     settings, checkpoint = translator.config, translator.member.checkpoint
     warn_of_text_form(checkpoint, settings=settings)
-    source, references = text or data.text(split)
+    source, references = text
     by_language.explain_tokens(source, references, data=settings.data)
     hypotheses = translator.best_hypotheses(source)
     outputs = [hypothesis.text for hypothesis in hypotheses]
@@ -127,10 +128,10 @@ def evaluate(
         data=settings.data,
         scorer=intervals.score_outputs,
     )
-    if data.vocabulary.is_trees:
+    if translator.vocabulary.is_trees:
         output_scores.append(tree_scores.score_well_formed(hypotheses))
     losses, left_out_counts = {}, {}
-    if text is None:
+    if data:
         losses = _losses(translator, data, split=split)
         left_out_counts = {
             key: data.counts[split][key] for key in ("too_long", "empty")
@@ -262,10 +263,11 @@ def score_average(
     for split in splits:
         yield evaluate(
             translator,
-            data,
+            data.text(split),
             split=split,
             checkpoint_name="averaged",
             workdir=workdir,
+            data=data,
             must_store=True,
         )
 
