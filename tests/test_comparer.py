@@ -17,6 +17,7 @@ from vaswani_jax import comparer, report
 from vaswani_jax.checkpoints import bundle, store
 from vaswani_jax.core import config
 from vaswani_jax.data import prepared
+from vaswani_jax.data.vocabulary import Vocabulary
 from vaswani_jax.evaluation import bleu, randomization
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.paper import scored_runs
@@ -322,26 +323,45 @@ def test_a_file_stands_in_for_a_run(make_run: Any, tmp_path: pathlib.Path) -> No
     assert values[0] == -values[1]
 
 
+def save_file(path: pathlib.Path, values: config.Config, words: Vocabulary) -> None:
+    """Write a model in one file, of step 7."""
+    sizes = {"vocab_size": words.size, "seed": 1}
+    params = settings.random_params(values.model, **sizes)
+    record = {"vocabulary": words.fingerprint, "config": config.to_dict(values)}
+    checkpoint = store.Checkpoint(7, {"params": params}, record)
+    bundle.Bundle(values, words, checkpoint).save(path, dtype="float32")
+
+
 def test_a_model_in_one_file_has_the_name_of_its_checkpoint(
     make_run: Any,
     tmp_path: pathlib.Path,
     data_directory: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    values = run_settings(data_directory)
-    vocabulary = prepared.open_prepared(data_directory / "data").vocabulary
-    sizes = {"vocab_size": vocabulary.size, "seed": 1}
-    params = settings.random_params(values.model, **sizes)
-    record = {"vocabulary": vocabulary.fingerprint, "config": config.to_dict(values)}
-    checkpoint = store.Checkpoint(7, {"params": params}, record)
+    words = prepared.open_prepared(data_directory / "data").vocabulary
     path = tmp_path / "best.safetensors"
-    bundle.Bundle(values, vocabulary, checkpoint).save(path, dtype="float32")
+    save_file(path, run_settings(data_directory), words)
     translator = mock.Mock(spec=Translator)
     translator.translate = lambda lines: OTHERS[: len(lines)]
     translator.member.checkpoint = bundle.read_checkpoint(path)
     monkeypatch.setattr(comparer.api, "load", lambda *_, **__: translator)
     result = comparer.compare_systems([make_run("a", OUTPUTS), path])
     assert result.systems[1] == ("best.safetensors", "7, step 7, beam 3, alpha 0.6")
+
+
+def test_a_model_in_one_file_has_the_text_of_its_own_vocabulary_alone(
+    tmp_path: pathlib.Path, data_directory: pathlib.Path, translations: list[str]
+) -> None:
+    folder = data_directory / "data"
+    values = run_settings(data_directory, **{"data.directory": str(folder)})
+    words = prepared.open_prepared(folder).vocabulary
+    own, foreign = (tmp_path / f"{name}.safetensors" for name in ("own", "foreign"))
+    save_file(own, values, words)
+    save_file(foreign, values, settings.letters_vocabulary())
+    other = write(tmp_path / "other.out", OUTPUTS)
+    assert comparer.compare_systems([own, other]).num_lines == len(OUTPUTS)
+    with pytest.raises(ValueError, match="no system has a test text: name --source"):
+        comparer.compare_systems([foreign, other])
 
 
 def test_files_alone_need_their_text(tmp_path: pathlib.Path) -> None:

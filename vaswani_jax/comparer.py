@@ -18,7 +18,7 @@ from typing import Any
 
 from vaswani_jax import api
 from vaswani_jax.checkpoints import bundle, compatibility, select
-from vaswani_jax.core import compilation_cache, config, languages, parsing, tensor_file
+from vaswani_jax.core import config, languages, parsing, tensor_file
 from vaswani_jax.core import paths as paths_module
 from vaswani_jax.data import columns, prepared
 from vaswani_jax.evaluation import compared_runs, comparison, kept_outputs
@@ -255,8 +255,11 @@ def _open(path: str, name: str) -> ComparedRun | System:
         raise ValueError(
             f"{path} writes trees; `vaswani evaluate-trees` compares them with others"
         )
-    directory = prepared.find_directory(settings.data, workdir)
-    prepared_data = prepared.open_prepared(directory) if directory else None
+    if tensor_file.is_tensor_file(workdir):
+        prepared_data = bundle.find_data(workdir, settings)
+    else:
+        directory = prepared.find_directory(settings.data, workdir)
+        prepared_data = prepared.open_prepared(directory) if directory else None
     return ComparedRun(name, workdir, checkpoint, settings, prepared_data)
 
 
@@ -325,7 +328,6 @@ def _outputs(
         f"{system.name} has no kept outputs of {text.name}: it translates "
         f"{len(numbers):,} lines (`vaswani evaluate` keeps outputs)"
     )
-    compilation_cache.enable()
     translator = api.load(
         system.workdir, checkpoint=system.checkpoint, settings=system.settings
     )

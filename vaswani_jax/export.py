@@ -15,7 +15,7 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import bundle, select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config, tensor_file
+from vaswani_jax.core import config, tensor_file
 from vaswani_jax.data import prepared
 from vaswani_jax.exchange import formats, verify
 
@@ -64,7 +64,6 @@ def main() -> None:
         formats.require(form)
     unneeded_folders = select.other_folders(CHECKPOINT.value)
     workdir = program.workdir(WORKDIR.value, skip=unneeded_folders)
-    compilation_cache.enable()
     # Without the data of a run, `api.load` fails; a model in one file needs none.
     data = _open_data(settings, workdir)
     translator = api.load(
@@ -98,27 +97,16 @@ def _open_data(
 ) -> prepared.PreparedData | None:
     """Return the prepared data of a model; None if there is none.
 
-    The directory that a model in one file records may be on another machine, or have
-    other data since. That is an error only if flags change the settings of data.
+    Data that flags name must be the model's, also where the model is one file.
     """
     changed_keys = config_flags.get_override_values(flags.FLAGS["config"])
     has_data_flags = any(key.startswith("data.") for key in changed_keys)
-    is_recorded = tensor_file.is_tensor_file(workdir) and not has_data_flags
-    try:
-        directory = prepared.find_directory(settings.data, workdir)
-        if directory is None:
-            return None
-        data = prepared.open_matching(settings, directory, compare_text=False)
-    except program.EXPECTED_ERRORS as error:
-        if not is_recorded:
-            raise
-        logger.info(f"note: {error}")
+    if tensor_file.is_tensor_file(workdir) and not has_data_flags:
+        return bundle.find_data(workdir, settings)
+    directory = prepared.find_directory(settings.data, workdir)
+    if directory is None:
         return None
-    fingerprint = data.vocabulary.fingerprint
-    if is_recorded and fingerprint != bundle.read_vocabulary(workdir).fingerprint:
-        logger.info(f"note: {directory} has the vocabulary of another model")
-        return None
-    return data
+    return prepared.open_matching(settings, directory, compare_text=False)
 
 
 def _check_flags(form: str, output: pathlib.Path) -> None:

@@ -1,5 +1,7 @@
 """Texts for heads, from a run and from files."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,28 @@ def test_files_have_trees_and_alignments(run, tmp_path):
     (tmp_path / "links").write_text("0-0\n0:0\n")
     with pytest.raises(ValueError, match=r"links, line 2: '0:0' is no alignment"):
         read(run, "valid", alignments=str(tmp_path / "links"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        # A parser's output, and trees that fill lines as they like.
+        ("(S (X a) (X b))\n\n(S (X c))\n", ["(S (X a) (X b))", None, "(S (X c))"]),
+        ("(S (X a)\n (X b))\n(S (X c))\n", ["(S (X a) (X b))", "(S (X c))"]),
+        ("(S (X a) (X b))\n\n\n(S (X c))\n", ["(S (X a) (X b))", "(S (X c))"]),
+    ],
+)
+def test_an_empty_line_has_no_tree_in_the_output_of_a_parser(
+    run, tmp_path, lines, expected
+):
+    names = [str(tmp_path / name) for name in ("source", "target", "trees")]
+    for name, text in zip(names, ("a b\n\nc\n", "b\n\na\n", lines), strict=True):
+        pathlib.Path(name).write_text(text)
+    trees = read(run, *names[:2], trees=names[2]).trees
+    assert [tree and str(tree) for tree in trees] == expected
+    pathlib.Path(names[2]).write_text("\n\n\n")
+    with pytest.raises(ValueError, match=r"trees has no tree$"):
+        read(run, *names[:2], trees=names[2])
 
 
 def test_the_target_lines_of_a_parser_are_trees(tmp_path):

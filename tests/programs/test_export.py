@@ -146,6 +146,11 @@ def test_a_file_takes_the_place_of_its_run(
     result = run_on(file, "evaluate", *flags)
     assert result.returncode == 0, result.stderr.decode()
     assert "valid: 10 lines in, 10 lines out" in result.stdout.decode()
+    text = tmp_path / "text"
+    text.write_text("a b\nc\n")
+    result = run_on(file, "evaluate", f"--split={text},{text}")
+    assert result.returncode == 0, result.stderr.decode()
+    assert "text: 2 lines in, 2 lines out" in result.stdout.decode()
     assert sorted(file.parent.iterdir()) == [file]
 
 
@@ -154,7 +159,8 @@ def test_a_file_is_exported_whatever_the_directory_that_it_records_holds(
 ) -> None:
     data = shutil.copytree(trained / "data", tmp_path / "data")
     bundle, flag = tmp_path / "a.safetensors", f"--config.data.directory={data}"
-    form = "--format=bundle"
+    form, text = "--format=bundle", tmp_path / "text"
+    text.write_text("a b\nc\n")
     result = runs.vaswani("export", trained, flag, form, f"--output={bundle}")
     assert result.returncode == 0, result.stderr.decode()
 
@@ -167,6 +173,11 @@ def test_a_file_is_exported_whatever_the_directory_that_it_records_holds(
         assert result.returncode == 0, messages
         assert f"note: without the text of {bundle}, nothing is compared" in messages
         assert note in messages
+        page = (f"--heads={text},{text}", f"--output={tmp_path / name}.json")
+        result = run_on(bundle, "page", "--input=-", *page, stdin=b"a b\n")
+        messages = result.stderr.decode()
+        assert result.returncode == 0, messages
+        assert note in messages and "without training text" in messages
 
     path = data / "manifest.json"
     manifest = json.loads(path.read_text())

@@ -21,6 +21,7 @@ from vaswani_jax.checkpoints.store import Checkpoint, CheckpointError
 from vaswani_jax.core import config, tensor_file
 from vaswani_jax.core.config import Config
 from vaswani_jax.core.tensor_file import SUFFIX, TensorFile, TensorFileError
+from vaswani_jax.data import prepared
 from vaswani_jax.data import vocabulary as vocabularies
 from vaswani_jax.data.vocabulary import Vocabulary
 
@@ -128,6 +129,25 @@ def read_vocabulary(path: pathlib.Path) -> Vocabulary:
     contents = tensor_file.open_file(path).read(VOCABULARY)
     files = {name: array.tobytes() for name, array in contents.items()}
     return vocabularies.from_files(files, directory=path)
+
+
+def find_data(path: pathlib.Path, settings: Config) -> prepared.PreparedData | None:
+    """Return the prepared data that the settings of a file name, if it is the model's.
+
+    The directory may be on another machine, or have other data since: a note says so.
+    """
+    try:
+        directory = prepared.find_directory(settings.data, path)
+        if directory is None:
+            return None
+        data = prepared.open_matching(settings, directory, compare_text=False)
+    except (ValueError, OSError, ImportError) as error:
+        logger.info(f"note: {error}")
+        return None
+    if data.vocabulary.fingerprint != read_vocabulary(path).fingerprint:
+        logger.info(f"note: {directory} has the vocabulary of another model")
+        return None
+    return data
 
 
 def read_checkpoint(path: pathlib.Path, name: str = "") -> Checkpoint:

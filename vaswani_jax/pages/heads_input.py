@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vaswani_jax.core import config, types
+from vaswani_jax.checkpoints import bundle
+from vaswani_jax.core import config, tensor_file, types
 from vaswani_jax.data import prepared, text_files, token_files, treebank
 from vaswani_jax.pages.heads_text import Counts, Text
 
@@ -49,7 +50,7 @@ def read_input(
     Args:
         names: "valid", "test", or two files.
         settings: Those of the run.
-        workdir: The run's directory.
+        workdir: The run's directory, or its model in one file.
         trees: A file with a tree of each source line; None for none, but a parser's
             target lines are trees.
         alignments: A file with the aligned words of each line, as "0-0 1-2".
@@ -58,8 +59,10 @@ def read_input(
         OSError: A file is missing.
         ValueError: The run has no such text, or a file cannot be read.
     """
-    data = None  # A model in one file has only a vocabulary.
-    if directory := prepared.find_directory(settings.data, workdir):
+    data = None
+    if tensor_file.is_tensor_file(workdir):
+        data = bundle.find_data(workdir, settings)
+    elif directory := prepared.find_directory(settings.data, workdir):
         data = prepared.open_matching(settings, directory, compare_text=False)
     split, files = names[0], file_names(names)
     if files:
@@ -81,7 +84,7 @@ def read_input(
     else:
         logger.info("heads: without training text, rare words are unknown")
     if trees:
-        text_trees = list(map(treebank.clean, treebank.read(pathlib.Path(trees))))
+        text_trees = _read_trees(pathlib.Path(trees), num_lines=len(sources))
     elif settings.data.source == "treebank":
         text_trees = _parse_targets(targets, name=files[1] if files else name)
     links = None
@@ -99,6 +102,30 @@ def read_input(
         alignments=links,
         counts=counts,
     )
+
+
+def _read_trees(path: pathlib.Path, *, num_lines: int) -> list[treebank.Tree | None]:
+    """Return the cleaned trees of a file, one for each line that has one.
+
+    A parser writes a line for each of its source lines, an empty one for an empty one:
+    None stands for these. In another file a tree may fill several lines.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It has no tree, or something else.
+    """
+    lines = list(text_files.read_lines(path))
+    numbered_trees = [
+        (number, treebank.clean(tree))
+        for number, tree in treebank.parse_with_lines(lines, name=str(path))
+    ]
+    if not numbered_trees:
+        raise ValueError(f"{path} has no tree")
+    by_line = dict(numbered_trees)
+    filled = [number for number, line in enumerate(lines, start=1) if line.strip()]
+    if len(lines) == num_lines and filled == list(by_line):
+        return [by_line.get(number) for number in range(1, num_lines + 1)]
+    return [tree for _, tree in numbered_trees]
 
 
 def _parse_targets(lines: Sequence[str], *, name: str) -> list[treebank.Tree | None]:
