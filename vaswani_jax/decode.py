@@ -17,7 +17,7 @@ from vaswani_jax import api
 from vaswani_jax.checkpoints import select
 from vaswani_jax.cli import path_flags, program, run_flags
 from vaswani_jax.cli.syntax import Syntax
-from vaswani_jax.core import compilation_cache, config, plurals, processes
+from vaswani_jax.core import plurals, processes
 from vaswani_jax.data import text_files
 from vaswani_jax.inference import (
     decode_job,
@@ -134,7 +134,7 @@ TARGET = path_flags.define_path("target", None, "A file: the outputs to score.")
 def main() -> None:
     """Translate the input, or score its given translations."""
     settings = program.settings()
-    options = _options(settings.search)
+    options = _options()
     options.check(settings.search)
     if TOKENIZE.value:
         plain_text.check_is_parser(settings.data, name="--tokenize")
@@ -164,7 +164,6 @@ def main() -> None:
     workdir = program.workdir(
         WORKDIR.value, skip=select.other_folders(CHECKPOINT.value)
     )
-    compilation_cache.enable()
     translator = api.load(
         workdir,
         checkpoint=CHECKPOINT.value,
@@ -286,7 +285,7 @@ def _check_weights() -> None:
             raise ValueError(f"--{flag.name} needs --{needed_flag.name}")
 
 
-def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
+def _options() -> decode_job.DecodeOptions:
     if SCORE.value and not TARGET.value:
         raise ValueError("--score needs --target=FILE, the translations to score")
     if TARGET.value and not SCORE.value:
@@ -300,7 +299,6 @@ def _options(search: config.SearchConfig) -> decode_job.DecodeOptions:
         )
     }
     conflicting["--num_hypotheses"] = NUM_HYPOTHESES.value > 1
-    conflicting["--config.search.sampling"] = search.sampling
     _check_weights()
     for name, is_set in conflicting.items():
         if SCORE.value and is_set:

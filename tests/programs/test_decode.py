@@ -109,6 +109,8 @@ def test_given_outputs_are_scored(
         (tmp_path / name).write_bytes(text.encode())
     flags = [f"--{name}={tmp_path / name}" for name in ("target",)]
     flags += ["--score", f"--input={tmp_path / 'source'}"]
+    # A run may record that it samples; what is scored is given.
+    flags += ["--config.search.sampling"]
     result = decoded(trained, *flags, "--format=json")
     scored = [json.loads(line) for line in result.stdout.decode().splitlines()]
     assert scored[1]["tokens"] == ["</s>"]
