@@ -12,7 +12,8 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed: .[plot]")
 
 
 @pytest.mark.parametrize(
-    ("name", "beginning"), [("a.png", figures.PNG), ("a.SVG", b"<?xml")]
+    ("name", "beginning"),
+    [("a.png", figures.PNG), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")],
 )
 def test_the_end_of_the_name_is_the_kind_of_the_file(
     tmp_path: pathlib.Path, name: str, beginning: bytes

@@ -119,7 +119,7 @@ REFUSED = {
     "EMPTY/none --sentence=a": (
         "--workdir=EMPTY/none is not a directory; name that of a run"
     ),
-    "RUN --output=a.pdf": "--output=a.pdf must end in .png or .svg",
+    "RUN --output=a.jpg": "--output=a.jpg must end in .png, .svg or .pdf",
     "RUN --output=s3://bucket/a.png": "--output: there is no directory ",
     "RUN --layer=1": "--layer needs --sentence or --figure",
     "RUN --kind=memory": "--kind needs --sentence",

@@ -12,7 +12,9 @@ from typing import Any
 from vaswani_jax.core import extras
 
 logger = logging.getLogger(__name__)
-FORMATS = (".png", ".svg")
+FORMATS = (".png", ".svg", ".pdf")
+# What each format records of the time, which would make equal figures differ.
+DATES = {"svg": "Date", "pdf": "CreationDate"}
 DEFAULT_FONT = "DejaVu Sans"
 # Comes with matplotlib, and has a box for every character.
 FONT_OF_BOXES = "Last Resort High-Efficiency"
@@ -71,7 +73,7 @@ def save(figure: Any, path: pathlib.Path) -> None:
     form = path.suffix[1:].lower()
     picture = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "vaswani_jax"}):
-        metadata = {"Date": None} if form == "svg" else {}
+        metadata = {DATES[form]: None} if form in DATES else {}
         figure.savefig(picture, format=form, metadata=metadata)
     path.write_bytes(picture.getvalue())
 
