@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What one GPU does, in one call of under ten minutes: launch/gpu_check.sh [OUTPUT_DIR]
+# Test and time one GPU in under ten minutes: launch/gpu_check.sh [OUTPUT_DIR]
 #
 # 1. Correctness: the fused attention and an update, by their tests, on the GPU.
 # 2. Speed: base and big, bfloat16 and float32, batches of 25,000 + 25,000 tokens, with

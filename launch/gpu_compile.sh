@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What XLA makes of the paper's models for GPUs that are not here, without a GPU:
+# Compile the paper's models for GPUs that this machine lacks:
 # launch/gpu_compile.sh [HARDWARE] [OUTPUT_DIR]
 #
 # HARDWARE is h100:8 by default. OUTPUT_DIR (runs/gpu_compile) gets a JSON file for each

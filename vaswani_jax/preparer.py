@@ -1,7 +1,9 @@
 """Make vocabulary and token files from text: `vaswani_jax.prepare`.
 
     import vaswani_jax
-    config = vaswani_jax.load_config("own_text", {"data.text_directory": "text"})
+    text = {"data.text_directory": "text"}
+    text |= {"data.source_locale": "en", "data.target_locale": "fr"}
+    config = vaswani_jax.load_config("own_text", text)
     print(vaswani_jax.prepare(config, "runs/own").describe())
 
 The program `prepare_data` calls it, too.
