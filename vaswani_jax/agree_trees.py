@@ -85,12 +85,12 @@ def main() -> None:
     """Write the trees and log their number."""
     first, second = _Parser(FIRST.value), _Parser(SECOND.value)
     num_agreed = 0
-    distinct_trees: dict[str, treebank.Tree] = {}
+    num_words: dict[str, int] = {}
     try:
         # A missing tree shows first in the words of the next.
         for tree in agreement.keep_agreed(zip(first, second, strict=False)):
             num_agreed += 1
-            distinct_trees.setdefault(str(tree), tree)
+            num_words[str(tree)] = len(tree.leaves())
     except treebank.WordMismatchError as error:
         raise ValueError(
             f"{first.name}, line {first.line}, and {second.name}, line {second.line}: "
@@ -104,11 +104,7 @@ def main() -> None:
             f"{second.num_trees:,}: both must parse the same sentences"
         )
     logger.info(f"{num_agreed:,} of {first.num_trees:,} trees are the same in both")
-    trees = [
-        tree
-        for tree in distinct_trees.values()
-        if len(tree.leaves()) >= MIN_WORDS.value
-    ]
+    trees = [tree for tree, n in num_words.items() if n >= MIN_WORDS.value]
     if len(trees) < num_agreed:
         logger.info(
             f"{len(trees):,} of them remain without duplicates and sentences of "
@@ -116,19 +112,20 @@ def main() -> None:
         )
     if LIKE.value:
         clean_trees = map(treebank.clean, treebank.read(pathlib.Path(LIKE.value)))
-        like = [
-            tree
-            for tree in clean_trees
-            if tree and len(tree.leaves()) >= MIN_WORDS.value
-        ]
+        lengths = [len(tree.leaves()) for tree in clean_trees if tree]
         try:
-            trees = agreement.resample(trees, like, num_trees=NUM_TREES.value)
+            indices = agreement.resample(
+                [num_words[tree] for tree in trees],
+                [length for length in lengths if length >= MIN_WORDS.value],
+                num_trees=NUM_TREES.value,
+            )
         except ValueError as error:
             raise ValueError(f"--like={LIKE.value}: {error}") from None
+        trees = [trees[index] for index in indices]
         logger.info(f"{len(trees):,} of them are chosen by the lengths of {LIKE.value}")
     if not trees:
         raise ValueError(f"no tree is left for --output={OUTPUT.value}")
-    text_files.write_lines(pathlib.Path(OUTPUT.value), map(str, trees))
+    text_files.write_lines(pathlib.Path(OUTPUT.value), trees)
 
 
 PROGRAM = program.Program(

@@ -1,5 +1,8 @@
 """The target languages of a run, and the tags of its source lines."""
 
+import dataclasses
+import string
+
 import pytest
 
 from tests import settings
@@ -41,6 +44,32 @@ def test_each_of_several_target_locales_has_a_tag() -> None:
 def test_a_tag_begins_a_line(line: str, tag: str | None) -> None:
     data = settings.small_settings(**SEVERAL).data
     assert languages.find_tag(line, data) == tag
+
+
+@pytest.mark.parametrize("num_locales", [3, 150])
+def test_a_tag_is_found_among_any_number(num_locales: int) -> None:
+    codes = (f"{a}{b}" for a in "pqrstu" for b in string.ascii_lowercase)
+    names = ["pt", "pt_BR", *(code for code in codes if code != "pt")][:num_locales]
+    data = settings.small_settings().data
+    data = dataclasses.replace(data, target_locale=",".join(names))
+    tags = {f"<2{name}>": name for name in names}
+    lines = [
+        *(f"{tag} Hello" for tag in tags),
+        *(f" \u200b{tag}> <2pt>" for tag in tags),
+        *("<2xx> Hello", "<2pt", "<2pt <2pt_BR>", "<2>", ">", "<", "", "Hello <2pt>"),
+    ]
+    for line in lines:
+        expected = None
+        for tag in tags:
+            if line.lstrip(" \u200b").startswith(tag):
+                expected = tag
+        assert languages.find_tag(line, data) == expected, line
+        locale = tags[expected] if expected else "pt"
+        assert languages.line_locale(line, data) == locale, line
+    by_tag = languages.locales_by_tag(data)
+    assert by_tag == tags
+    # Made once, as every line of a text needs it.
+    assert languages.locales_by_tag(dataclasses.replace(data)) is by_tag
 
 
 def test_the_first_line_without_a_tag_is_refused_with_its_number() -> None:

@@ -186,3 +186,24 @@ def test_a_data_set_without_one_of_its_files_is_refused(tmp_path):
     write(tmp_path / names[0], pyarrow.array(TEXTS))
     with pytest.raises(FileNotFoundError, match=names[1]):
         list(arrow_files.read(tmp_path, "text"))
+
+
+def test_a_file_of_arrows_other_format_is_refused_with_what_to_write(tmp_path):
+    path = tmp_path / "text.arrow"
+    table = pyarrow.table({"text": TEXTS})
+    with (
+        pyarrow.OSFile(str(path), "wb") as file,
+        pyarrow.ipc.new_file(file, table.schema) as writer,
+    ):
+        writer.write_table(table)
+    for use in (
+        lambda: list(arrow_files.read(path, "text")),
+        lambda: arrow_files.check_column(path, "text"),
+        lambda: arrow_files.describe_columns(path),
+    ):
+        with pytest.raises(ValueError) as caught:
+            use()
+        assert str(caught.value) == (
+            f"{path} must be a stream of Arrow, got an Arrow file (Feather); write it "
+            "with polars' write_ipc_stream, with pyarrow.ipc.new_stream, or as Parquet"
+        )

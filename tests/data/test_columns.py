@@ -246,13 +246,30 @@ def test_splits_are_suggested_by_names_that_can_be_given(directory):
     assert list(columns.read(f"{suggested}#translation.de", directory)) == GERMAN
 
 
-def test_columns_of_pasted_files_with_crlf_have_no_carriage_returns(tmp_path):
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_the_columns_of_pasted_files_are_the_lines_of_the_files(tmp_path, mark):
     for name, words in (("en", ["one", "two"]), ("de", ["eins", "zwei"])):
-        (tmp_path / name).write_bytes("".join(f"{word}\r\n" for word in words).encode())
+        content = mark + "".join(f"{word}\r\n" for word in words)
+        (tmp_path / name).write_bytes(content.encode())
     pasted = subprocess.run(
         ["paste", tmp_path / "en", tmp_path / "de"], stdout=subprocess.PIPE, check=True
     )
     (tmp_path / "t.tsv").write_bytes(pasted.stdout)
-    for column, name in ((1, "en"), (2, "de")):
-        texts = list(columns.read(f"t.tsv#{column}", tmp_path))
-        assert texts == list(columns.read(name, tmp_path))
+    for column, words in ((1, ["one", "two"]), (2, ["eins", "zwei"])):
+        assert list(columns.read(f"t.tsv#{column}", tmp_path)) == words
+
+
+def test_a_shard_that_is_a_link_to_a_missing_file_is_named(directory):
+    parts, annex = directory / "parts", directory / "annex"
+    parts.rename(annex)
+    parts.mkdir()
+    for file in annex.iterdir():
+        (parts / file.name).symlink_to(file)
+    assert list(columns.read("parts/*.de*", directory)) == GERMAN
+    for name in ("10.de.gz", "2.de"):
+        (annex / name).unlink()
+        with pytest.raises(FileNotFoundError) as caught:
+            columns.find("parts/*.de*", directory)
+        # The first of them.
+        message = f"no file {parts / name}: it is a link to a missing file"
+        assert str(caught.value) == message

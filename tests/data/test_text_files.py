@@ -7,6 +7,7 @@ import os
 import random
 import re
 import tempfile
+import threading
 import zlib
 from pathlib import Path
 
@@ -94,10 +95,19 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path, ending):
 def test_a_compressed_file_cut_short_is_named(tmp_path, ending):
     path = tmp_path / f"text{ending}"
     whole = COMPRESSORS[ending](os.urandom(999).hex().encode())
-    for length in (1, 5, len(whole) // 2, len(whole) - 50, len(whole) - 1):
+    for length in (0, 1, 5, len(whole) // 2, len(whole) - 50, len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=str(path)):
             list(text_files.read_lines(path))
+
+
+def test_a_compressed_pipe_may_have_no_line(tmp_path):
+    # Its size is 0, whatever it carries.
+    path = tmp_path / "text.gz"
+    os.mkfifo(path)
+    content = gzip.compress(b"")
+    threading.Thread(target=path.write_bytes, args=[content], daemon=True).start()
+    assert list(text_files.read_lines(path)) == []
 
 
 @pytest.mark.parametrize("ending", COMPRESSORS)

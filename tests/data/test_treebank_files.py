@@ -154,6 +154,34 @@ def test_an_entry_that_means_no_files_is_refused(
     assert text.startswith(f"config.data.test_trees: {message}")
 
 
+@pytest.fixture
+def annex(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A treebank of which one file was not fetched."""
+    (tmp_path / "wsj").mkdir()
+    (tmp_path / "wsj/1.mrg").write_text("(NN a)")
+    (tmp_path / "wsj/2.mrg").symlink_to("../objects/2.mrg")
+    (tmp_path / "one.txt").write_text("1\n")
+    (tmp_path / "both.txt").write_text("1\n2\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "entries", ["wsj", "wsj/*.mrg", "[w]sj", "wsj/2.mrg", "@both.txt"]
+)
+def test_a_link_to_a_missing_file_is_named(annex: pathlib.Path, entries: str) -> None:
+    with pytest.raises(FileNotFoundError) as error:
+        treebank_files.find_files(annex, entries, key="train_trees")
+    assert str(error.value) == (
+        f"config.data.train_trees: {entries!r}: no file {annex}/wsj/2.mrg: it is a "
+        "link to a missing file"
+    )
+
+
+def test_a_list_needs_no_files_but_its_own(annex: pathlib.Path) -> None:
+    paths = treebank_files.find_files(annex, "@one.txt", key="train_trees")
+    assert paths == [annex / "wsj/1.mrg"]
+
+
 @pytest.mark.parametrize(
     ("entries", "num_trees", "warning"),
     [

@@ -60,6 +60,28 @@ def test_no_tree_is_written_twice(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "silver.trees").read_text() == FIRST
 
 
+def flat(num_words: int, word: str) -> str:
+    return f"(S{f' (NN {word})' * num_words})\n"
+
+
+def test_lengths_are_chosen_among_trees_that_are_neither_short_nor_repeated(
+    tmp_path: pathlib.Path,
+) -> None:
+    shapes = [(1, "a"), (2, "a"), (2, "a"), (7, "b"), (2, "c"), (7, "d")]
+    trees = [flat(*shape) for shape in shapes]
+    for name in ("first.trees", "second.trees"):
+        (tmp_path / name).write_text("".join(trees))
+    # The short tree does not count here, either.
+    (tmp_path / "gold").write_text(flat(1, "x") + flat(7, "x") + flat(2, "x"))
+    files = ("first.trees", "second.trees", "--output=silver.trees", "--like=gold")
+    command = (sys.executable, "-m", "vaswani_jax", "agree-trees", *files)
+    choice = ("--min_words=2", "--num_trees=3")
+    completed = runs.run(*command, *choice, devices=None, cwd=tmp_path)
+    assert completed.returncode == 0, completed.stderr
+    silver = (tmp_path / "silver.trees").read_text()
+    assert silver == trees[1] + trees[3] + trees[5]
+
+
 def test_files_of_other_sentences_are_refused(tmp_path: pathlib.Path) -> None:
     for second, numbers in (
         (SECOND.partition("\n")[0], "first.trees has 2 trees, second.trees 1:"),

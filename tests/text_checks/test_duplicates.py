@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.text_checks import texts
+from vaswani_jax.data import cleaning
 from vaswani_jax.text_checks import duplicates
 from vaswani_jax.text_checks.sample import Pair
 
@@ -104,7 +105,7 @@ def test_in_bounded_memory_shares_are_nearly_the_same() -> None:
     exact = duplicates.Hashes()
     bounded = duplicates.Hashes(max_kept=500)
     for hashes in (exact, bounded):
-        hashes.add(map(duplicates.hash_text, lines))
+        hashes.add(map(cleaning.hash_text, lines))
     distinct = len(collections.Counter(lines))
     assert exact.share_repeated() == pytest.approx(1 - distinct / 4000)
     assert len(bounded.counts()[0]) <= 500
@@ -121,8 +122,8 @@ def test_a_common_line_is_counted_in_bounded_memory(
     for max_kept in (10_000, 400):
         hashes = duplicates.Hashes(max_kept=max_kept)
         for begin in range(0, len(lines), 50):
-            hashes.add(map(duplicates.hash_text, lines[begin : begin + 50]))
+            hashes.add(map(cleaning.hash_text, lines[begin : begin + 50]))
         value, share = hashes.largest()
-        assert value == duplicates.hash_text(line)
+        assert value == cleaning.hash_text(line)
         assert share == 0.3
         assert hashes.share_repeated() == pytest.approx(0.2999)

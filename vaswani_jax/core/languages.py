@@ -5,8 +5,10 @@ to French (Johnson et al., 2017, "Google's Multilingual Neural Machine Translati
 System"). A run with one target locale has no tags.
 """
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from vaswani_jax.core import corpora, language_codes, locales
 from vaswani_jax.core.config import DataConfig
@@ -34,15 +36,23 @@ def tag(locale: str) -> str:
 
 def locales_by_tag(data: DataConfig) -> Mapping[str, str]:
     """Return the target locale of each tag; empty if the run has one target locale."""
-    names = target_locales(data)
-    return {tag(locale): locale for locale in names} if len(names) > 1 else {}
+    return _map_tags(data.target_locale)
+
+
+# Cached, as every line of a text needs it, and there may be many locales.
+@functools.lru_cache(maxsize=8)
+def _map_tags(target_locale: str) -> Mapping[str, str]:
+    names = target_locale.split(",")
+    by_tag = {tag(locale): locale for locale in names} if len(names) > 1 else {}
+    return MappingProxyType(by_tag)
 
 
 def find_tag(line: str, data: DataConfig) -> str | None:
     """Return the tag that a source line begins with, or None."""
     # Invisible marks before a tag are read as nothing.
     text = INVISIBLE.sub("", line)
-    return next((tag for tag in locales_by_tag(data) if text.startswith(tag)), None)
+    tag = text[: text.find(">") + 1]
+    return tag if tag in locales_by_tag(data) else None
 
 
 def remove_tag(line: str, data: DataConfig) -> str:

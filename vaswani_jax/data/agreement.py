@@ -34,33 +34,36 @@ def keep_agreed(parses: Iterable[Sequence[Tree]]) -> Iterator[Tree]:
 
 
 def resample(
-    trees: Sequence[Tree], like: Sequence[Tree], *, num_trees: int | None = None
-) -> list[Tree]:
-    """Return some of the trees, with lengths distributed as in `like`.
+    lengths: Sequence[int], like: Sequence[int], *, num_trees: int | None = None
+) -> list[int]:
+    """Return the indices of some trees, with lengths distributed as in `like`.
 
     Parsers agree most often on short sentences. Each class of lengths gets the share
     that it has in `like`, spread over the sequence. By default the result is as large
     as the scarcest class allows; a class below 1 % of `like` does not limit it.
 
     Args:
-        trees: The trees to choose from.
-        like: Trees with the wanted lengths.
-        num_trees: How many trees to return. A class with too few trees is used whole,
+        lengths: The numbers of words of the trees to choose from.
+        like: Those of the trees to resemble.
+        num_trees: How many trees to choose. A class with too few trees is used whole,
             and the result is then smaller.
+
+    Returns:
+        Different indices into `lengths`, in ascending order.
 
     Raises:
         ValueError: A side has no trees; or `num_trees` is None, and no tree has a
             length that is common in `like`.
     """
-    if not (trees and like):
+    if not (lengths and like):
         raise ValueError(
-            f"resampling needs trees on both sides, got {len(trees):,} to choose from "
-            f"and {len(like):,} to resemble"
+            f"resampling needs trees on both sides, got {len(lengths):,} to choose "
+            f"from and {len(like):,} to resemble"
         )
     by_class = collections.defaultdict(list)
-    for index, tree in enumerate(trees):
-        by_class[_length_class(tree)].append(index)
-    like_counts = collections.Counter(map(_length_class, like))
+    for index, length in enumerate(lengths):
+        by_class[treebank.length_class(length)].append(index)
+    like_counts = collections.Counter(map(treebank.length_class, like))
     frequent_classes = [
         name for name, count in like_counts.items() if count >= len(like) / 100
     ]
@@ -79,7 +82,7 @@ def resample(
         members = by_class[name]
         size = min(len(members), share)
         indices += [members[number * len(members) // size] for number in range(size)]
-    return [trees[index] for index in sorted(indices)]
+    return sorted(indices)
 
 
 def _round(shares: Mapping[str, float]) -> dict[str, int]:
@@ -90,7 +93,3 @@ def _round(shares: Mapping[str, float]) -> dict[str, int]:
     for name in by_remainder[:num_missing]:
         rounded[name] += 1
     return rounded
-
-
-def _length_class(tree: Tree) -> str:
-    return treebank.length_class(len(tree.leaves()))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 DATASET_STATE = "state.json"
 # The end mark of a stream of Arrow. Without it, the last rows may be missing.
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+# The first bytes of Arrow's other format, which is no stream.
+FILE_MARK = b"ARROW1"
 BATCH_ROWS = 1024
 BUFFER_BYTES = 1 << 18
 
@@ -175,13 +177,24 @@ def _naming(path: pathlib.Path) -> Iterator[_Progress]:
 
 
 def _schema(path: pathlib.Path) -> "pyarrow.Schema":
-    """Return the columns of a file and their types."""
+    """Return the columns of a file and their types.
+
+    Raises:
+        ValueError: It is an Arrow file, not a stream of Arrow.
+    """
     import pyarrow
     import pyarrow.parquet
 
     if path.suffix == ".parquet":
         return pyarrow.parquet.read_schema(path)
     with pyarrow.OSFile(str(path)) as stream:
+        if stream.read(len(FILE_MARK)) == FILE_MARK:
+            raise ValueError(
+                f"{path} must be a stream of Arrow, got an Arrow file (Feather); write "
+                "it with polars' write_ipc_stream, with pyarrow.ipc.new_stream, or as "
+                "Parquet"
+            )
+        stream.seek(0)
         return pyarrow.ipc.open_stream(stream).schema
 
 

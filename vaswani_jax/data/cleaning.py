@@ -276,13 +276,15 @@ class PairSet:
         return is_first
 
 
+def hash_text(text: str) -> int:
+    """Return a number of 64 bits that stands for a text."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
+
+
 def _hashes(pairs: Sequence[Pair]) -> UInt64[np.ndarray, "N"]:
-    digests = bytearray()
-    for pair in pairs:
-        text = "\n".join(" ".join(side.split()) for side in pair)
-        data = text.encode("utf-8", errors="surrogatepass")
-        digests += hashlib.blake2b(data, digest_size=8).digest()
-    return np.frombuffer(bytes(digests), np.uint64)
+    texts = ("\n".join(" ".join(side.split()) for side in pair) for pair in pairs)
+    return np.fromiter(map(hash_text, texts), np.uint64, len(pairs))
 
 
 def _shown(text: str) -> str:

@@ -110,7 +110,7 @@ def find(name: str, directory: pathlib.Path) -> Side:
     """Return the files that a name means; see `read`.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: There is no such file, or a shard is a link to a missing one.
         ValueError: The file has no such column, or needs the name of one, or the name
             is that of standard input.
     """
@@ -129,8 +129,10 @@ def find(name: str, directory: pathlib.Path) -> Side:
     shards: tuple[pathlib.Path, ...] = ()
     if WILDCARD.search(file_names):
         pattern = os.path.join(glob.escape(str(directory)), file_names)
-        paths = map(pathlib.Path, glob.glob(pattern, recursive=True))
-        shards = tuple(sorted(filter(pathlib.Path.is_file, paths), key=_natural_order))
+        matches = map(pathlib.Path, glob.glob(pattern, recursive=True))
+        paths = sorted(matches, key=_natural_order)
+        text_files.check_links(paths)
+        shards = tuple(filter(pathlib.Path.is_file, paths))
     if not shards:
         hint = arrow_files.suggest_names(path, file_names)
         raise FileNotFoundError(f"no file {path}{hint}")
@@ -279,6 +281,9 @@ def _read_tsv(path: pathlib.Path, columns: Sequence[int]) -> Iterator[tuple[str,
     num_columns = 0
     for number, line in enumerate(text_files.read_lines(path), start=1):
         fields = line.split("\t")
+        if number == 1:
+            # Each of the files that `paste` joins may begin with a byte-order mark.
+            fields = [field.removeprefix("\ufeff") for field in fields]
         num_columns = num_columns or len(fields)
         if max(columns) > num_columns:
             raise ValueError(

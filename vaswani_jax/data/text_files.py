@@ -77,6 +77,7 @@ def _split_lines(stream: io.BufferedIOBase, path: pathlib.Path) -> Iterator[byte
     Raises:
         ValueError: A line is too long, or a compressed file is damaged.
     """
+    compression = COMPRESSIONS.get(path.suffix)
     number = 0
     try:
         while line := stream.readline(MAX_LINE_BYTES):
@@ -87,15 +88,28 @@ def _split_lines(stream: io.BufferedIOBase, path: pathlib.Path) -> Iterator[byte
                     "line feed; a text has one sentence a line"
                 )
             yield line
+        # Decoders take a file of 0 bytes for an empty text. A pipe has no size.
+        if compression and not number and path.is_file() and not path.stat().st_size:
+            raise EOFError("it is empty")
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         # The errors of the disk have a number; those of the decoders have none.
-        compression = COMPRESSIONS.get(path.suffix)
         if getattr(error, "errno", None) is not None or compression is None:
             raise
         place = f"{path}, after line {number}" if number else f"{path}"
         raise ValueError(
             f"{place}: not a complete {compression} file ({error})"
         ) from None
+
+
+def check_links(paths: Iterable[pathlib.Path]) -> None:
+    """Refuse links to missing files, such as those to content that was not fetched.
+
+    Raises:
+        FileNotFoundError: The message has the first such link.
+    """
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"no file {path}: it is a link to a missing file")
 
 
 def open_bytes(path: pathlib.Path) -> io.BufferedIOBase:

@@ -24,6 +24,7 @@ import tqdm
 from etils import epath
 
 from vaswani_jax.core import config, errors, files
+from vaswani_jax.data import arrow_files
 
 logger = logging.getLogger(__name__)
 PREFIX = "tfds:"
@@ -118,7 +119,11 @@ def pairs(
     remaining = iter(range(len(records)) if indices is None else indices)
     while chunk := list(itertools.islice(remaining, CHUNK)):
         for record in records.__getitems__(chunk):
-            yield _line(record[data.source_locale]), _line(record[data.target_locale])
+            source, target = (
+                arrow_files.one_line(record[locale].decode("utf-8"))
+                for locale in (data.source_locale, data.target_locale)
+            )
+            yield source, target
 
 
 def record(data: config.DataConfig, split: str) -> dict[str, Any]:
@@ -130,11 +135,6 @@ def record(data: config.DataConfig, split: str) -> dict[str, Any]:
         "pairs": int(split_info.num_examples),
         "bytes": int(split_info.num_bytes),
     }
-
-
-def _line(text: bytes) -> str:
-    """Return a sentence as one line."""
-    return text.decode("utf-8").replace("\n", " ").removesuffix("\r")
 
 
 def _split(data: config.DataConfig, split: str) -> Any:

@@ -40,8 +40,8 @@ def find_files(
         key: Name of the setting that has the entries, for errors.
 
     Raises:
-        FileNotFoundError: An entry matches no file. The message has the key, the entry
-            and what was looked for.
+        FileNotFoundError: An entry matches no file, or a link to a missing one. The
+            message has the key, the entry and what was looked for.
         ValueError: An entry is empty, a range is descending, two files match one name
             of a list, a list is not UTF-8, or two entries have the same file.
     """
@@ -49,6 +49,7 @@ def find_files(
     for entry in map(str.strip, entries.split(",") if entries.strip() else []):
         try:
             files = _files_at(directory, entry)
+            text_files.check_links(files)
         except (ValueError, FileNotFoundError) as error:
             message = f"config.data.{key}: {entry!r}: {error}"
             raise type(error)(message) from None
@@ -122,7 +123,7 @@ def _files_at(directory: pathlib.Path, entry: str) -> list[pathlib.Path]:
     matches = _matches(directory, entry)
     if not matches:
         raise FileNotFoundError(f"no file or directory matches {path}")
-    if files := [match for match in matches if match.is_file()]:
+    if files := [match for match in matches if not match.is_dir()]:
         return files
     return [file for match in matches for file in _files_below(match)]
 
@@ -181,4 +182,4 @@ def _matches(directory: pathlib.Path, pattern: str) -> list[pathlib.Path]:
 def _name_of_trees(path: pathlib.Path) -> str | None:
     """Return the name of a file of trees without its suffix, None of another file."""
     match = FILE_OF_TREES.fullmatch(path.name)
-    return match["name"] if match and path.is_file() else None
+    return match["name"] if match and not path.is_dir() else None

@@ -6,13 +6,13 @@ repetition of a kept line is counted. A line that is common when sampling begins
 always kept, so that the sample cannot miss it.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from vaswani_jax.core import locales, types
+from vaswani_jax.data import cleaning
 from vaswani_jax.text_checks import findings
 from vaswani_jax.text_checks.findings import Example, Finding
 from vaswani_jax.text_checks.sample import Pair
@@ -28,12 +28,6 @@ COMMON = 0.005
 _BUFFER = 500_000
 # Letters of scripts without spaces that are as much as three words.
 MIN_LETTERS_WITHOUT_SPACES = 8
-
-
-def hash_text(text: str) -> int:
-    """Return a number of 64 bits that stands for a text."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
-    return int.from_bytes(digest.digest(), "little")
 
 
 class Hashes:
@@ -154,10 +148,10 @@ class Duplicates:
     def add(self, pairs: Sequence[Pair]) -> None:
         """Take the next pairs of the text. Empty sides count as no repetition."""
         full_pairs = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
-        self._pairs.add(hash_text("\n".join(pair)) for pair in full_pairs)
+        self._pairs.add(cleaning.hash_text("\n".join(pair)) for pair in full_pairs)
         for side, hashes in enumerate(self._sides):
             lines = [pair[side] for pair in full_pairs]
-            values = list(map(hash_text, lines))
+            values = list(map(cleaning.hash_text, lines))
             hashes.add(values)
             if len(self._lines[side]) < 1000:
                 self._lines[side] |= dict(zip(values, lines, strict=True))
