@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import shutil
 import signal
 
 import jax
@@ -15,6 +16,7 @@ from vaswani_jax.checkpoints import store
 from vaswani_jax.core import compilation_cache, config, files, seeds
 from vaswani_jax.evaluation import scores
 from vaswani_jax.plots import canvas, learning_curves
+from vaswani_jax.training import step
 
 # One shape of batches, so that one step is compiled. A search compiles one loop for
 # its first 16 tokens, and more for longer outputs.
@@ -135,6 +137,85 @@ def test_a_config_of_another_program_is_not_replaced(tmp_path: pathlib.Path) -> 
     with pytest.raises(ValueError, match=r"config\.json is not the record of a run"):
         vaswani_jax.train(settings.small_settings(**ONE_SHAPE), tmp_path)
     assert other.read_text() == '{"model_type": "marian"}'
+
+
+class KilledError(Exception):
+    """A training was killed."""
+
+
+def kill_before_updates(patch: pytest.MonkeyPatch) -> None:
+    """Let every training fail when it has recorded its start."""
+
+    def kill(*args: object) -> None:
+        raise KilledError
+
+    patch.setattr(step, "place_on_devices", kill)
+
+
+def finish(workdir: pathlib.Path) -> config.Config:
+    """Train the run of this module, unless a test has; return its settings."""
+    small = settings.small_settings(**ONE_SHAPE)
+    if not store.steps(workdir / "averaged"):
+        vaswani_jax.train(small, workdir)
+    return small
+
+
+@pytest.mark.parametrize("store_prefix", ["", "file://"])
+def test_a_run_from_given_parameters_does_not_restart_from_random_ones(
+    workdir: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    store_prefix: str,
+) -> None:
+    small = finish(workdir)
+    kill_before_updates(monkeypatch)
+    tuned = f"{store_prefix}{tmp_path}/tuned"
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "one"))
+    with pytest.raises(KilledError):
+        vaswani_jax.train(small, tuned, init_from=str(workdir))
+    # Another machine has the record from the store.
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "two"))
+    with pytest.raises(ValueError, match="has no checkpoint") as refused:
+        vaswani_jax.train(small, tuned)
+    assert str(refused.value) == (
+        f"{tuned} has no checkpoint, and began from the parameters of {workdir}: "
+        "without --init_from it would begin from random ones; add "
+        f"--init_from={workdir}, or name another --workdir"
+    )
+    with pytest.raises(KilledError):
+        vaswani_jax.train(small, tuned, init_from=str(workdir))
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "missing", "fetched"),
+    [
+        ("", [], "averaged"),
+        ("", ["averaged"], "best"),
+        ("", ["averaged", "best"], "checkpoints"),
+        ("@best", [], "best"),
+        ("@newest", [], "checkpoints"),
+    ],
+)
+def test_of_a_run_on_a_store_only_the_checkpoints_to_start_from_are_fetched(
+    workdir: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    checkpoint: str,
+    missing: list[str],
+    fetched: str,
+) -> None:
+    small = finish(workdir)
+    stored = tmp_path / "store/run"
+    shutil.copytree(workdir, stored, ignore=shutil.ignore_patterns(*missing))
+    kill_before_updates(monkeypatch)
+    monkeypatch.setenv("VASWANI_JAX_MIRRORS", str(tmp_path / "mirrors"))
+    with pytest.raises(KilledError):
+        vaswani_jax.train(
+            small, tmp_path / "tuned", init_from=f"file://{stored}{checkpoint}"
+        )
+    [copy] = (path for path in (tmp_path / "mirrors").iterdir() if path.is_dir())
+    folders = {path.name for path in copy.iterdir()}
+    assert folders & {"averaged", "best", "checkpoints"} == {fetched}
 
 
 def test_a_configuration_is_loaded_by_name() -> None:

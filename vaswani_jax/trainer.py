@@ -138,7 +138,7 @@ def train(
             `training.loggers`.
         init_from: Start a new run from these parameters: WORKDIR, `WORKDIR@CHECKPOINT`,
             WORKDIR/checkpoints/STEP or FILE.safetensors. Ignored if the run has
-            checkpoints.
+            checkpoints; until then, a run that began with it needs it again.
         rebuild_data: Prepare the data again, even if they are there.
         on_evaluation: Called with each `Evaluation` as soon as it is complete.
 
@@ -308,7 +308,8 @@ def _train(
     """Train as `train` does; link data that is missing from `shared_data`."""
     _check_config(config)
     _set_up_jax()
-    directory = remote.open_workdir(os.fspath(workdir))
+    name = os.fspath(workdir)
+    directory = remote.open_workdir(name)
     seeds.refuse_seeds_directory(directory.pull(file_names=seeds.RECORDS))
     step.check_settings(config)
     metrics.read_seed()  # The scores after training need it.
@@ -319,6 +320,8 @@ def _train(
             stack.enter_context(directory.hold())
             if not select.has_checkpoints(directory.path):
                 run_record.refuse_other_config(directory.path)
+                if not init_from:
+                    run_record.refuse_random_restart(directory.path, name=name)
 
         processes.run_on_main(hold, ValueError, OSError)
         if not processes.is_main_process():
@@ -370,7 +373,7 @@ def _train(
                     directory.push()
             raise
         if processes.is_main_process():
-            _draw_curves(os.fspath(workdir), directory.path)
+            _draw_curves(name, directory.path)
         processes.run_on_main(directory.push, ValueError, OSError)
         if not processes.is_main_process():
             directory.pull(is_follower=True)
@@ -385,12 +388,19 @@ def _train(
 
 
 def _load_initial(config: Config, init_from: str) -> InitialModel:
-    """Return the model that --init_from names, downloaded if it is on a store."""
+    """Return the model that --init_from names, downloaded if it is on a store.
+
+    Of a run, only the folder of the checkpoint that is read is downloaded.
+    """
     folder, name = select.split_name(init_from)
     if tensor_file.is_tensor_file(folder):
         path = remote.local_file(folder)
     else:
-        path = remote.open_directory(folder).pull()
+        directory = remote.open_directory(folder)
+        for choice in [name] if name else select.FIRST_CHOICES:
+            path = directory.pull(skip=select.other_folders(choice))
+            if select.paths(path, choice):
+                break
     return initial_model.load(config, path=path, name=name)
 
 

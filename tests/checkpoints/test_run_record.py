@@ -55,6 +55,29 @@ def test_a_config_of_another_program_is_refused(
         run_record.refuse_other_config(tmp_path)
 
 
+def test_a_run_that_began_from_given_parameters_begins_from_no_others(
+    tmp_path: pathlib.Path,
+) -> None:
+    small = settings.small_settings()
+    run_record.refuse_random_restart(tmp_path, name="runs/b")
+    for step, init_from, origin in (
+        (0, "", ""),
+        (0, "runs/a@best", "runs/a@best"),
+        (4, "", "runs/a@best"),  # It resumed, and has lost its checkpoints since.
+        (0, "runs/c", "runs/c"),
+        (0, "", ""),
+    ):
+        run_record.record_start(
+            tmp_path, small, step=step, changes=[], init_from=init_from
+        )
+        if not origin:
+            run_record.refuse_random_restart(tmp_path, name="runs/b")
+            continue
+        message = f"^runs/b has no checkpoint, .*; add --init_from={origin}, or name"
+        with pytest.raises(ValueError, match=message):
+            run_record.refuse_random_restart(tmp_path, name="runs/b")
+
+
 def test_other_software_is_described() -> None:
     software = run_record.describe_software()
     assert run_record.software_changes(software) == []

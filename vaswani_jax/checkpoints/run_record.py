@@ -46,6 +46,29 @@ def refuse_other_config(workdir: pathlib.Path) -> None:
         )
 
 
+def refuse_random_restart(workdir: pathlib.Path, *, name: str) -> None:
+    """Refuse to begin from random parameters a run that began from given ones.
+
+    Call it if the run has no checkpoints, and no --init_from names parameters.
+
+    Args:
+        workdir: The run's directory, or its local copy.
+        name: The directory as the user names it, for the error.
+
+    Raises:
+        ValueError: Its last start from step 0 took other parameters than random ones.
+        OSError: starts.jsonl cannot be read.
+    """
+    starts = [start for start in read_starts(workdir) if start.get("step") == 0]
+    origin = starts[-1].get("init_from") if starts else None
+    if origin:
+        raise ValueError(
+            f"{name} has no checkpoint, and began from the parameters of {origin}: "
+            "without --init_from it would begin from random ones; add "
+            f"--init_from={origin}, or name another --workdir"
+        )
+
+
 def record_start(
     workdir: pathlib.Path,
     settings: config.Config,

@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 # Checkpoints of these names lie in directories of the same names.
 FOLDERS = ("averaged", "best")
 PATH = r"(?:best|averaged)/\d+"
+# What --init_from=WORKDIR takes: the first of them that exists.
+FIRST_CHOICES = (*FOLDERS, "newest")
 # The folders of the names that have no number.
 FOLDER_OF = {"newest": "checkpoints", "best": "best", "averaged": "averaged"}
 
@@ -250,8 +252,8 @@ def starting_point(workdir: pathlib.Path, name: str) -> StartingPoint:
     if not config_file.exists():
         raise ValueError(f"--init_from: {why_no_run(workdir)}")
     record = parsing.read_record(workdir)
-    existing = [name for name in FOLDERS if store.steps(_directory(workdir, name))]
-    chosen_name = name or [*existing, "newest"][0]
+    existing = (choice for choice in FIRST_CHOICES if paths(workdir, choice))
+    chosen_name = name or next(existing, "newest")
     checkpoint = select(workdir, chosen_name, option=f"--init_from={workdir}@")
     steps = store.steps(workdir / "checkpoints")
     is_default_mean = not name and chosen_name == "averaged"
