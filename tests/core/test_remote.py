@@ -246,15 +246,17 @@ def test_a_reader_keeps_no_checkpoint_that_training_has_pruned(
     assert checkpoint_store.steps(reader / "checkpoints") == [3]
 
 
+def averages(texts: dict[str, str]) -> dict[str, str]:
+    """Return the files of averages alone."""
+    return {name: text for name, text in texts.items() if name[:9] == "averaged/"}
+
+
 def test_the_copy_of_an_average_goes_with_it(
     url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
 ) -> None:
     def average(step: int) -> dict[str, str]:
         names = ("/files.json", "/params/a", ".safetensors")
         return {f"averaged/{step}{name}": str(step) for name in names}
-
-    def averages(texts: dict[str, str]) -> dict[str, str]:
-        return {name: text for name, text in texts.items() if name[:9] == "averaged/"}
 
     write(local_run, average(2))
     machine.push(url, folder="averaged")
@@ -267,6 +269,33 @@ def test_the_copy_of_an_average_goes_with_it(
     other_machine.pull(url)
     assert averages(content(reader)) == average(3)
     assert averages(content(machine.pull(url))) == average(3)
+
+
+def test_a_rewritten_average_leaves_no_file_of_the_earlier_one(
+    url: str, machine: Machine, other_machine: Machine, local_run: pathlib.Path
+) -> None:
+    # The names of Orbax's data files are random; a full disk leaves out the copy.
+    earlier = {
+        "averaged/2/files.json": "a",
+        "averaged/2/d/a": "1",
+        "averaged/2.safetensors": "1",
+    }
+    later = {"averaged/2/files.json": "a b", "averaged/2/d/b": "2"}
+    write(local_run, earlier)
+    machine.push(url, folder="averaged")
+    reader = other_machine.pull(url)
+    assert averages(stored(url)) == averages(content(reader)) == earlier
+    shutil.rmtree(local_run / "averaged")
+    write(local_run, later)
+    machine.push(url, folder="averaged")
+    assert averages(stored(url)) == later
+    # A run that still has the earlier one sends none of its files again.
+    other_machine.push(url)
+    assert averages(stored(url)) == later
+    other_machine.pull(url)
+    assert averages(content(reader)) == later
+    other_machine.push(url)
+    assert averages(stored(url)) == averages(content(machine.pull(url))) == later
 
 
 def test_a_damaged_record_of_the_last_sync_is_named(

@@ -103,6 +103,16 @@ def test_a_pull_deletes_what_the_store_has_replaced_or_pruned() -> None:
     assert (replaced, deleted) == ({"data/old"}, {SEAL, PART, "unsent"})
 
 
+def test_a_pull_replaces_a_rewritten_checkpoint_as_a_whole() -> None:
+    seal, earlier, later = (f"averaged/8/{name}" for name in ("files.json", "a", "b"))
+    copy = "averaged/8.safetensors"
+    local = dict.fromkeys((seal, earlier, copy, SEAL, PART, "unsent"), "1")
+    remote = {seal: "2", later: "2", SEAL: "1"}
+    for is_holder in (False, True):
+        expected = (set(), [seal, later], {earlier, copy})
+        assert plan(local, remote, is_holder=is_holder) == expected
+
+
 def test_files_of_a_checkpoint_that_was_sent_whole_are_not_sent_again() -> None:
     local = {SEAL: "1", PART: "damaged"}
     last_sync = {SEAL: Sync("1", "1"), PART: Sync("1", "1")}
@@ -110,6 +120,9 @@ def test_files_of_a_checkpoint_that_was_sent_whole_are_not_sent_again() -> None:
     whole, lost = {SEAL: "1", PART: "1"}, {SEAL: "1"}
     assert not sync.is_changed(PART, remote=whole, **versions)
     assert sync.is_changed(PART, remote=lost, **versions)
+    # Another machine has rewritten it, with other files.
+    rewritten = {SEAL: "2", "checkpoints/8/other": "2"}
+    assert not sync.is_changed(PART, remote=rewritten, **versions)
     # A checkpoint that has no seal yet, or another one, is sent.
     versions["last_sync"] = {PART: Sync("1", "1")}
     assert sync.is_changed(PART, remote=whole, **versions)

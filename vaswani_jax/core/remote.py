@@ -241,12 +241,14 @@ class RemoteDirectory(files.Directory):
             for seal in seals & remote.keys():
                 self._store.rm_file(f"{self._root}/{seal}")
             self._upload(sorted(changed_names - seals))
-            # Files of the replaced data would otherwise be read with the new ones.
+            # Files of what was replaced would otherwise be read with the new ones.
+            rewritten = sync.find_rewritten(changed_names)
             self._delete(
                 {
                     name
                     for name in last_sync.keys() - local.keys()
                     if sync.find_manifest(name) in changed_names
+                    or sync.checkpoint_path(name) in rewritten
                 },
                 last_sync=last_sync,
             )

@@ -22,7 +22,7 @@ PRIVATE = re.compile(
     r"|\.unfinished|checkpoint-tmp|^/|//|/$|^$"
 )
 SEALS = ("files.json", "manifest.json")
-# A checkpoint never changes once it is sealed, and is deleted as a whole: an average
+# A checkpoint is written, replaced and deleted as a whole, seal included: an average
 # with the copy in one file beside it.
 CHECKPOINT = re.compile(
     r"((?:checkpoints|best|averaged)/\d+(?=/)|averaged/\d+(?=\.safetensors$))"
@@ -157,12 +157,16 @@ def plan_pull(
             if name not in file_names and matches(name, file_names)
         }
     elif is_local_ahead:
-        # Another process has replaced the prepared data, or a training elsewhere has
-        # deleted old checkpoints.
+        # Another process has replaced the prepared data or an average, or a training
+        # elsewhere has deleted old checkpoints.
         gone_names = deleted_names & last_sync.keys()
         pruned_names = set() if is_holder else find_pruned(gone_names, remote)
+        rewritten = find_rewritten(outdated_names)
         deleted_names = pruned_names | {
-            name for name in gone_names if find_manifest(name) in outdated_names
+            name
+            for name in gone_names
+            if find_manifest(name) in outdated_names
+            or checkpoint_path(name) in rewritten
         }
     replaced_names = {
         name for name in deleted_names if find_manifest(name) in outdated_names
@@ -206,16 +210,48 @@ def is_changed(
 ) -> bool:
     """Return whether a local file must be uploaded."""
     last = last_sync.get(name)
-    seal = find_seal(name, local) if checkpoint_path(name) else None
+    path = checkpoint_path(name)
+    if path and _is_replaced(path, local=local, remote=remote, last_sync=last_sync):
+        return False
+    seal = find_seal(name, local) if path else None
     if seal and last_sync.get(seal, Sync()).local == local[seal]:
         # It was sent whole: a later difference is damage.
         return last is not None and name not in remote
     return name not in remote or last is None or last.local != local[name]
 
 
+def _is_replaced(
+    path: str,
+    *,
+    local: Mapping[str, str],
+    remote: Mapping[str, str],
+    last_sync: Mapping[str, Sync],
+) -> bool:
+    """Return whether another machine has rewritten a checkpoint since the last sync.
+
+    Files of the local one, sent before, must not come beside those of the new one.
+    """
+    seal = f"{path}/{SEALS[0]}"
+    last = last_sync.get(seal, Sync())
+    return (
+        seal in remote
+        and last.remote not in (None, remote[seal])
+        and last.local == local.get(seal)
+    )
+
+
 def checkpoint_path(name: str) -> str | None:
     """Return the folder of the checkpoint that a file is in, or is a copy of."""
     return match[1] if (match := CHECKPOINT.match(name)) else None
+
+
+def find_rewritten(names: Collection[str]) -> set[str]:
+    """Return the folders of the checkpoints whose seals are among changed files.
+
+    >>> find_rewritten(["averaged/8/files.json", "best/9/params", "data/manifest.json"])
+    {'averaged/8'}
+    """
+    return {path for name in names if is_seal(name) and (path := checkpoint_path(name))}
 
 
 def find_pruned(names: Collection[str], remote: Collection[str]) -> set[str]:
