@@ -168,6 +168,35 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
     assert not needs
 
 
+def test_on_other_devices_a_resumed_run_takes_as_few_parts_as_fit(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = OVERRIDES | {
+        "training.accumulate_steps": "auto",
+        "data.source_tokens_per_batch": 512,
+        "data.target_tokens_per_batch": 512,
+    }
+    monkeypatch.setattr(compilation_cache, "directory", lambda: None)
+    needs = [1000, 10, 1000, 1000]  # bytes of a step: whole, in halves; whole, whole
+    monkeypatch.setattr(
+        memory,
+        "needed_bytes",
+        lambda step, **trees: memory.NeededBytes(1, needs.pop(0)),
+    )
+    for num_steps, devices, available, parts in (
+        (2, "small ones", 100, 2),
+        (4, "large ones", 10_000, 1),
+        (6, "large ones", 10_000, 1),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(parallel, "describe", lambda name=devices: name)
+            patch.setattr(memory, "available_bytes", lambda held, n=available: n)
+            values = changes | {"training.num_steps": num_steps}
+            record = train(settings.small_settings(**values), tmp_path).record
+        assert (record["devices"], record["parts"]) == (devices, parts)
+    assert not needs
+
+
 def test_a_run_that_gives_memory_back_says_so_once(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -31,7 +31,9 @@ PARAMS, VOCABULARY = "params/", "vocabulary/"
 NAME = "checkpoint"
 DTYPES = ("float32", "bfloat16")
 # The parts of a record that only a run that resumes needs.
-PROGRESS = frozenset(("recent", "skipped", "extra", "parts", "best", "unevaluated"))
+PROGRESS = frozenset(
+    ("recent", "skipped", "extra", "parts", "devices", "best", "unevaluated")
+)
 
 
 @dataclasses.dataclass(frozen=True)

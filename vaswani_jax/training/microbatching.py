@@ -151,7 +151,7 @@ def plan(
     """Choose the number of microbatches by the memory of the largest compiled step.
 
     With `accumulate_steps` "auto" the number is doubled until a step fits, from
-    `previous`: a run that resumes continues to the same digits.
+    `previous`: a run that resumes on the same devices continues to the same digits.
 
     Args:
         settings: The run's settings.
@@ -159,7 +159,7 @@ def plan(
         empty_batch: Returns a batch of padding of some shape.
         buckets: The shapes of the batches.
         vocab_size: V.
-        previous: The number before the run resumed; 1 if it is new.
+        previous: The number before the run resumed; 1 if it is new or on other devices.
         make_train_step: Returns the step over devices for a number of microbatches. It
             is compiled here, unless the directory of compiled programs has the memory
             that it needs.
@@ -212,7 +212,7 @@ def choose(
         buckets: The shapes of the batches.
         num_shapes: How many shapes a run compiles; each has a program of its own.
         vocab_size: V.
-        previous: The number before the run resumed; 1 if it is new.
+        previous: The number before the run resumed; 1 if it is new or on other devices.
         available_bytes: Memory of a device.
         needed_bytes: Returns what a step needs for a bucket and a number.
 

@@ -143,7 +143,7 @@ def resume(
     progress = Progress(
         checkpoint.step,
         _restore_best(run, step=checkpoint.step, record=record),
-        num_microbatches=record.get("parts", 1),
+        num_microbatches=_recorded_microbatches(record),
         recent_losses=record.get("recent", []),
         skipped_batches=record.get("skipped", []),
         irregular_steps=[
@@ -152,6 +152,15 @@ def resume(
         is_evaluated=not record.get("unevaluated", False),
     )
     return Resumed(state, progress, changes)
+
+
+def _recorded_microbatches(record: dict[str, Any]) -> int:
+    """Return the number of parts before the run resumed; 1 on other devices.
+
+    The same devices continue to the same digits; others may have room for fewer parts.
+    """
+    devices = record.get("devices", parallel.describe())  # Old records have none.
+    return record.get("parts", 1) if devices == parallel.describe() else 1
 
 
 def _irregular_steps(run: Run, checkpoint: Checkpoint) -> list[int]:
@@ -199,6 +208,7 @@ def make_record(run: Run, progress: Progress) -> dict[str, Any]:
         "config": config.to_dict(run.settings),
         "environment": run_record.describe_software(),
         "parts": progress.num_microbatches,
+        "devices": parallel.describe(),
         "recent": progress.recent_losses,
         "skipped": progress.skipped_batches,
         "extra": progress.irregular_steps,
