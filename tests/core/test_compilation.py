@@ -82,6 +82,35 @@ def test_compiling_ahead_ends_with_the_training_it_is_for(accelerated):
     assert threading.active_count() == threads
 
 
+def test_a_second_ctrl_c_does_not_wait_for_the_compiler(accelerated):
+    _, state, batches = accelerated
+    has_begun, may_end = threading.Event(), threading.Event()
+    compilers = []
+
+    class Slow:
+        def lower(self, *arguments):
+            compilers.append(threading.current_thread())
+            has_begun.set()
+            may_end.wait(TIMEOUT_SECONDS)
+            return self
+
+        def compile(self):
+            pass
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        compilation.compiling_ahead(Slow(), state, batches=batches),
+    ):
+        assert has_begun.wait(TIMEOUT_SECONDS)
+        raise KeyboardInterrupt
+    [compiler] = compilers
+    assert compiler.is_alive()
+    assert compiler.daemon, "the interpreter would wait for it at its exit"
+    may_end.set()
+    compiler.join(TIMEOUT_SECONDS)
+    assert compilers == [compiler], "the other shapes are left out"
+
+
 def test_one_of_several_processes_compiles_nothing_ahead(accelerated, monkeypatch):
     # pmap asks for values then, which a lowering for shapes alone does not have.
     monkeypatch.setattr(processes, "num_processes", lambda: 2)

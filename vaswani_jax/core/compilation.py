@@ -1,6 +1,5 @@
 """Trace programs once, and compile them ahead of their first call."""
 
-import concurrent.futures
 import contextlib
 import functools
 import logging
@@ -71,47 +70,20 @@ def traced_once(function: Callable[..., Any], *, static: Sequence[str]) -> Any:
     return call
 
 
-@contextlib.contextmanager
 def compiling_ahead(
     step: Callable[..., Any], state: Any, *, batches: Sequence[Any]
-) -> Iterator[None]:
+) -> contextlib.AbstractContextManager[object]:
     """Compile a step for more shapes of rows, in a thread, while the body runs.
 
-    Does nothing on a CPU, where steps need the cores, and with several processes, where
-    pmap lowers nothing without values. Logs a shape that cannot be compiled; it is
-    compiled when it is needed.
+    As `making_ready`, but does nothing on a CPU, where steps need the cores.
 
     Args:
         step: A step that `parallel.over_devices` has compiled.
         state: Its first argument.
         batches: Its second arguments, one of each shape.
     """
-    if parallel.on_cpu() or processes.num_processes() > 1:
-        yield
-        return
-    state_shapes = kept_programs.shapes(state, has_placement=True)
-    batch_shapes = [kept_programs.shapes(rows, has_placement=True) for rows in batches]
-    is_over = threading.Event()
-
-    def compile_all() -> None:
-        for row_shapes in batch_shapes:
-            if is_over.is_set():
-                return
-            try:
-                cast(Any, step).lower(state_shapes, row_shapes).compile()
-            except RuntimeError as error:
-                reason = errors.first_line(error)
-                logger.info("note: compiling ahead ends: %s", reason)
-                return
-
-    thread = threading.Thread(target=compile_all)
-    thread.start()
-    try:
-        yield
-    finally:
-        # An interpreter must not exit while the compiler runs.
-        is_over.set()
-        thread.join()
+    by_number: dict[int, Any] = {} if parallel.on_cpu() else dict(enumerate(batches))
+    return making_ready(step, state, batches=by_number)
 
 
 @contextlib.contextmanager
@@ -120,12 +92,15 @@ def making_ready(
 ) -> Iterator[Callable[[Any], None]]:
     """Load or compile a program for more shapes, in a thread, while the body runs.
 
-    Yields a function that waits until the program is ready for one of the batches. What
-    cannot be compiled fails when the program is called. Does nothing with several
-    processes, as `compiling_ahead`.
+    Yields a function that waits until the program is ready for one of the batches. A
+    shape that cannot be compiled is logged, and ends the thread: it and all later ones
+    are compiled, or fail, when the program is called.
+
+    Does nothing with several processes, where pmap lowers nothing without values. On an
+    accelerator, KeyboardInterrupt in the body does not wait for the compiler.
 
     Args:
-        program: What `parallel.over_rows` returned.
+        program: What `parallel.over_devices` or `parallel.over_rows` returned.
         state: Its first argument.
         batches: Second arguments by names for them, one of each shape, the first that
             is needed first.
@@ -133,20 +108,41 @@ def making_ready(
     if not batches or processes.num_processes() > 1:
         yield lambda name: None
         return
+    state_shapes = kept_programs.shapes(state, has_placement=True)
+    row_shapes = {
+        name: kept_programs.shapes(rows, has_placement=True)
+        for name, rows in batches.items()
+    }
+    events = {name: threading.Event() for name in batches}
+    is_over = threading.Event()
 
-    def make(rows: Any) -> None:
-        shapes = kept_programs.shapes((state, rows), has_placement=True)
-        cast(Any, program).lower(*shapes).compile()
-
-    executor = concurrent.futures.ThreadPoolExecutor(1)
-    futures = {name: executor.submit(make, rows) for name, rows in batches.items()}
+    def compile_all() -> None:
+        try:
+            for name, shapes in row_shapes.items():
+                if is_over.is_set():
+                    return
+                cast(Any, program).lower(state_shapes, shapes).compile()
+                events[name].set()
+        except Exception as error:  # A call of the program raises it again.
+            logger.info("note: compiling ahead ends: %s", errors.first_line(error))
+        finally:
+            for event in events.values():
+                event.set()
 
     def wait(name: Any) -> None:
-        if name in futures:
-            concurrent.futures.wait([futures[name]])
+        if name in events:
+            events[name].wait()
 
+    thread = threading.Thread(target=compile_all, daemon=True)
+    thread.start()
+    must_wait = True
     try:
         yield wait
+    except KeyboardInterrupt:
+        must_wait = parallel.on_cpu()  # For an accelerator, compiling takes minutes.
+        raise
     finally:
-        # An interpreter must not exit while the compiler runs.
-        executor.shutdown(cancel_futures=True)
+        is_over.set()
+        if must_wait:
+            # An interpreter must not exit while the compiler runs.
+            thread.join()
