@@ -2,8 +2,11 @@
 
 import math
 import pathlib
+import time
+import types
 
 import numpy as np
+import pytest
 
 from tests.training.event_records import read_events
 from vaswani_jax.training import event_file
@@ -36,3 +39,22 @@ def test_scalars_come_back_with_their_names_and_steps(tmp_path: pathlib.Path) ->
         }
     assert values_by_step == float32
     assert all(event.wall_time > 1.7e9 for event in written)
+
+
+def test_files_keep_their_order_if_the_clock_goes_back(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{event_file.PREFIX}9999999999.another_program").touch()
+    later = 2_000_000_000_000_000_000
+    clock = iter([1_764_583_200_000_000_000, 1_764_583_100_000_000_000, 10**9, later])
+    falling = types.SimpleNamespace(**vars(time) | {"time_ns": lambda: next(clock)})
+    monkeypatch.setattr(event_file, "time", falling)
+    first_steps = [1, 5, 9, 13]
+    for step in first_steps:
+        event_file.create(tmp_path, first_step=step).close()
+    # TensorBoard's order.
+    paths = sorted(tmp_path.glob("*[0-9]"))
+    starts = [list(read_events(path))[1] for path in paths]
+    assert [start.step for start in starts] == first_steps
+    # Beyond the others, the time counts again.
+    assert paths[-1].name == f"{event_file.PREFIX}{later}"

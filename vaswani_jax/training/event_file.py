@@ -17,6 +17,7 @@ from typing import IO
 WALL_TIME, STEP, FILE_VERSION, SUMMARY, SESSION_LOG = 0x09, 0x10, 0x1A, 0x2A, 0x3A
 SUMMARY_VALUE, VALUE_TAG, VALUE_SIMPLE = 0x0A, 0x0A, 0x15
 SESSION_START = bytes((0x08, 1))
+PREFIX = "events.out.tfevents."
 
 
 class EventFile:
@@ -51,8 +52,8 @@ def create(directory: pathlib.Path, *, first_step: int) -> EventFile:
     """Create an event file; TensorBoard shows earlier files up to its first step.
 
     Args:
-        directory: Where it lies, named by the time: TensorBoard reads files in the
-            order of their names.
+        directory: Where it lies. TensorBoard reads files in the order of their names:
+            a name has the time, or one more than the largest that is there.
         first_step: The first step that this file will have. TensorBoard ignores the
             events of earlier files from there on.
 
@@ -60,11 +61,19 @@ def create(directory: pathlib.Path, *, first_step: int) -> EventFile:
         OSError: The file cannot be written.
     """
     directory.mkdir(exist_ok=True)
-    name = f"events.out.tfevents.{time.time_ns()}"
+    # The clock may have gone back.
+    numbers = [number + 1 for number in _numbers(directory)]
+    name = f"{PREFIX}{max([time.time_ns(), *numbers])}"
     file = open(directory / name, "wb")  # noqa: SIM115
     _write_event(file, step=0, field=_bytes(FILE_VERSION, b"brain.Event:2"))
     _write_event(file, step=first_step, field=_bytes(SESSION_LOG, SESSION_START))
     return EventFile(file)
+
+
+def _numbers(directory: pathlib.Path) -> list[int]:
+    """Return the numbers in the names of the event files of a directory."""
+    texts = (path.name.removeprefix(PREFIX) for path in directory.glob(f"{PREFIX}*"))
+    return [int(text) for text in texts if text.isdecimal()]
 
 
 def _write_event(file: IO[bytes], *, step: int, field: bytes) -> None:
