@@ -350,7 +350,9 @@ def test_a_model_in_one_file_has_the_name_of_its_checkpoint(
 
 
 def test_a_model_in_one_file_has_the_text_of_its_own_vocabulary_alone(
-    tmp_path: pathlib.Path, data_directory: pathlib.Path, translations: list[str]
+    tmp_path: pathlib.Path,
+    data_directory: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = data_directory / "data"
     values = run_settings(data_directory, **{"data.directory": str(folder)})
@@ -358,6 +360,10 @@ def test_a_model_in_one_file_has_the_text_of_its_own_vocabulary_alone(
     own, foreign = (tmp_path / f"{name}.safetensors" for name in ("own", "foreign"))
     save_file(own, values, words)
     save_file(foreign, values, settings.letters_vocabulary())
+    translator = mock.Mock(spec=Translator)
+    translator.translate = lambda lines: OTHERS[: len(lines)]
+    translator.member.checkpoint = bundle.read_checkpoint(own)
+    monkeypatch.setattr(comparer.api, "load", lambda *_, **__: translator)
     other = write(tmp_path / "other.out", OUTPUTS)
     assert comparer.compare_systems([own, other]).num_lines == len(OUTPUTS)
     with pytest.raises(ValueError, match="no system has a test text: name --source"):

@@ -57,7 +57,7 @@ def main() -> None:
     else:
         workdir = program.open_workdir(WORKDIR.value)
         path = workdir.pull(skip=select.other_folders(CHECKPOINT.value))
-    # An imported model and a model in one file have none; other texts need none.
+    # Imported models and models in one file have no data; texts of files need none.
     data = _open_data(settings, path, splits=own_splits) if own_splits else None
     own_texts = {split: data.text(split) for split in own_splits} if data else {}
     all_texts = own_texts | texts

@@ -136,7 +136,8 @@ def read_vocabulary(path: pathlib.Path) -> Vocabulary:
 def find_data(path: pathlib.Path, settings: Config) -> prepared.PreparedData | None:
     """Return the prepared data that the settings of a file name, if it is the model's.
 
-    The directory may be on another machine, or have other data since: a note says so.
+    The directory may have other data since, which a note says. Without a note, it may
+    be on another machine.
     """
     try:
         directory = prepared.find_directory(settings.data, path)

@@ -112,7 +112,7 @@ def _read_trees(path: pathlib.Path, *, num_lines: int) -> list[treebank.Tree | N
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It has no tree, or something else.
+        ValueError: It has no tree, or a line is not part of one.
     """
     lines = list(text_files.read_lines(path))
     numbered_trees = [
@@ -123,7 +123,8 @@ def _read_trees(path: pathlib.Path, *, num_lines: int) -> list[treebank.Tree | N
         raise ValueError(f"{path} has no tree")
     by_line = dict(numbered_trees)
     filled = [number for number, line in enumerate(lines, start=1) if line.strip()]
-    if len(lines) == num_lines and filled == list(by_line):
+    is_by_line = filled == [number for number, _ in numbered_trees]
+    if len(lines) == num_lines and is_by_line:
         return [by_line.get(number) for number in range(1, num_lines + 1)]
     return [tree for _, tree in numbered_trees]
 

@@ -169,7 +169,7 @@ class ScoredRun:
 
     @property
     def _last_starts(self) -> Sequence[Mapping[str, Any]]:
-        return _since_the_beginning(self.starts)
+        return _starts_of_last_run(self.starts)
 
     @property
     def revisions(self) -> tuple[str, ...]:
@@ -246,10 +246,10 @@ def _read_run(path: pathlib.Path) -> ScoredRun | None:
     return run
 
 
-def _since_the_beginning(
+def _starts_of_last_run(
     starts: Sequence[Mapping[str, Any]],
 ) -> Sequence[Mapping[str, Any]]:
-    """Return the starts since the last from step 0: what begins again is another."""
+    """Return the starts of the last run: from its start at step 0 on."""
     begins = [n for n, start in enumerate(starts) if start.get("step") == 0]
     return starts[begins[-1] if begins else 0 :]
 
@@ -257,12 +257,12 @@ def _since_the_beginning(
 def _settings_before(
     starts: Sequence[Mapping[str, Any]], *, step: int
 ) -> dict[str, Any]:
-    """Return the settings of the updates up to a step that later starts have changed.
+    """Return the values that settings had before starts from a step on changed them.
 
-    A later start replaces those of config.json, even if it makes no update.
+    config.json has those of the last start, even if it made no update.
     """
     values: dict[str, Any] = {}
-    for start in _since_the_beginning(starts):
+    for start in _starts_of_last_run(starts):
         if start.get("step", 0) >= step:
             for change in start["changes"]:
                 key = change["key"]

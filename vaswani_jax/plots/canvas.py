@@ -13,7 +13,7 @@ from vaswani_jax.core import extras
 
 logger = logging.getLogger(__name__)
 FORMATS = (".png", ".svg", ".pdf")
-# What each format records of the time, which would make equal figures differ.
+# The metadata with the time, which would make equal figures differ.
 DATES = {"svg": "Date", "pdf": "CreationDate"}
 DEFAULT_FONT = "DejaVu Sans"
 # Comes with matplotlib, and has a box for every character.

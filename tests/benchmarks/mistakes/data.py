@@ -21,8 +21,8 @@ MISTAKES = (
     Mistake(
         "WMT14 the other way round",
         "data.tfds",
-        "$record[$data.source_locale]), $line($record[$data.target_locale])",
-        "$record[$data.target_locale]), $line($record[$data.source_locale])",
+        "for $locale in ($data.source_locale, $data.target_locale)",
+        "for $locale in ($data.target_locale, $data.source_locale)",
         f"{TFDS}::test_the_builders_pairs_are_those_of_the_archives",
     ),
     Mistake(
