@@ -98,7 +98,13 @@ def test_a_member_of_another_direction_is_refused(
 ) -> None:
     values = {"data.source_locale": "en", "data.target_locale": "de"}
     run = settings.small_settings(**values)
-    data = dataclasses.replace(run.data, source_locale=source, target_locale=target)
+    data = dataclasses.replace(
+        run.data,
+        source="cldr",
+        user_symbols="<2de>,<2fr>",
+        source_locale=source,
+        target_locale=target,
+    )
     leave(tmp_path / "a", run, 2)
     leave(tmp_path / "b", dataclasses.replace(run, data=data), 2)
     others = (tmp_path / "b", "2")

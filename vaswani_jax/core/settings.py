@@ -145,8 +145,8 @@ class Setting:
         if self.canonical:
             value = self.canonical(value)
         # Numbers of NumPy, too.
-        kind = {float: numbers.Real, int: numbers.Integral}.get(self.type)
-        if kind and isinstance(value, kind) and not isinstance(value, bool):
+        number = {float: numbers.Real, int: numbers.Integral}.get(self.type)
+        if number and isinstance(value, number) and not isinstance(value, bool):
             value = self.type(value)
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"config.{self.key} must be finite, got {value}")
