@@ -5,10 +5,10 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --signal=TERM@120
-# Train under SLURM: sbatch --nodes=8 --gpus-per-node=8 launch/slurm.sh --config=... \
-#     --workdir=...
+# Train under SLURM: sbatch --nodes=8 --gpus-per-node=8 --cpus-per-task=64 \
+#     launch/slurm.sh --config=... --workdir=...
 #
-# One process a node, all of its devices. Two minutes before its time is over, or when it
+# Name the cores of a node, for which SLURM's default is one. One process a node, all of its devices. Two minutes before its time is over, or when it
 # is preempted, the run gets SIGTERM, saves and exits with 143: the job is requeued and
 # resumes.
 set -euo pipefail
@@ -18,6 +18,10 @@ cd "${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}"
 if [ "${SLURM_NTASKS_PER_NODE:-1}" = 1 ] && [ -n "${SLURM_GPUS_ON_NODE:-}" ]; then
     all_gpus=$(seq -s, 0 $((SLURM_GPUS_ON_NODE - 1)))
     export JAX_LOCAL_DEVICE_IDS="${JAX_LOCAL_DEVICE_IDS:-$all_gpus}"
+fi
+# Newer versions of srun do not inherit the number.
+if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then
+    export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
 fi
 status=0
 set -x

@@ -301,6 +301,16 @@ def test_the_only_process_of_a_node_uses_all_of_its_gpus(
     assert calls[1:] == [f"GPUs {used}"]
 
 
+@pytest.mark.parametrize("cores", ["", "64"])
+def test_the_process_of_a_node_has_the_cores_of_its_task(
+    root: pathlib.Path, cores: str
+) -> None:
+    script = f'echo "cores ${{SRUN_CPUS_PER_TASK-none}}" >> {root}/asked\n'
+    stub(root, "srun", script=script)
+    calls = launched(root, "slurm.sh", *TRAIN, SLURM_CPUS_PER_TASK=cores)
+    assert calls[1:] == [f"cores {cores or 'none'}"]
+
+
 def test_all_workers_of_a_tpu_pod_run_the_same(root: pathlib.Path) -> None:
     stub(root, "gcloud", script='command="${@: -1}"; cd /; eval "echo ${command#*&&}"')
     [line] = launched(root, "tpu_pod.sh", "pod", "zone-a", *TRAIN)
