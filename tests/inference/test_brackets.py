@@ -66,7 +66,7 @@ def search(
         "options": options,
         "logit_bias": logit_bias,
     }
-    codes = jnp.zeros((B, W), jnp.int32)
+    codes = jnp.zeros((B, 1 if draws else W), jnp.int32)
     if not draws:
         return beam_search.beam_search(stepper, codes, **common)
     return sampling.sample(

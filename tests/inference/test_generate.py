@@ -242,6 +242,30 @@ def test_drawing_the_likeliest_alone_is_greedy() -> None:
     np.testing.assert_allclose(drawn_scores, scores, rtol=1e-4)
 
 
+def largest_array(program: Any) -> int:
+    """Return the size of the largest array that a traced program computes."""
+    sizes = [0]
+    for equation in program.eqns:
+        sizes += [variable.aval.size for variable in equation.outvars]
+        for parameter in jax.tree.leaves(list(equation.params.values())):
+            inner = getattr(parameter, "jaxpr", parameter)
+            if hasattr(inner, "eqns"):
+                sizes.append(largest_array(inner))
+    return max(sizes)
+
+
+def test_samples_compute_no_attention_to_each_other() -> None:
+    def largest(num_samples: int) -> int:
+        run = generate.make_generator(
+            small(sampling=True), [model_of(1)], vocab_size=V, n_best=num_samples
+        )
+        program = jax.make_jaxpr(run)((params(1),), rows(SENTENCES))
+        return largest_array(program.jaxpr)
+
+    # Weights of a beam's hypotheses on the keys of all would grow 16 times.
+    assert largest(64) == pytest.approx(4 * largest(16), rel=0.1)
+
+
 def test_learned_positions_end_where_their_table_ends() -> None:
     changed = settings.small_settings(
         **{"model.positional_encoding": "learned", "model.max_positions": 21}

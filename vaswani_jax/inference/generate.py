@@ -198,7 +198,14 @@ def make_task(
         for network, model_params in zip(networks, params, strict=True)
     ]
     if caches is None:
-        caches = _start(apply, source=rows.source, options=options)
+        # Samples are stepped as beams of one.
+        beam_size = 1 if search.sampling else options.beam_size
+        caches = _start(
+            apply,
+            source=rows.source,
+            beam_size=beam_size,
+            max_length=options.buffer_lengths[0],
+        )
     num_logits = transformer.num_logits(vocab_size)
     logit_bias: beam_search.LogitBias | None = None
     if rows.prefix.shape[1] or search.no_repeat_ngram:
@@ -303,15 +310,13 @@ def _start(
     apply: Sequence[Any],
     *,
     source: Int[Array, "B S"],
-    options: beam_search.SearchOptions,
+    beam_size: int,
+    max_length: int,
 ) -> tuple[Any, ...]:
     """Return each model's `DecoderCache` to begin with, given as `apply` functions."""
     return tuple(
         apply_model(
-            source,
-            beam_size=options.beam_size,
-            max_length=options.buffer_lengths[0],
-            method="start_cache",
+            source, beam_size=beam_size, max_length=max_length, method="start_cache"
         )
         for apply_model in apply
     )

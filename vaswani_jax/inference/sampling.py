@@ -54,8 +54,9 @@ def sample(
     whatever distribution is drawn from.
 
     Args:
-        stepper: The model.
-        state: The stepper's, before the first position.
+        stepper: The model. It steps each output alone, as a beam of one: in a beam of W
+            each of them would compute attention to the keys of all.
+        state: The stepper's, of one hypothesis a sentence, before the first position.
         max_lengths: Most tokens of each sentence's outputs, the end mark counted.
         keys: A random key for each sentence, `[B]`: what it draws depends on no other.
         options: As for `beam_search`; W outputs of each sentence are drawn.
@@ -68,7 +69,9 @@ def sample(
         position = draws.position
         previous = jnp.take(draws.tokens, jnp.maximum(position - 1, 0), axis=2)
         newest = jnp.where(position == 0, types.BOS_ID, previous)
+        newest = newest.reshape(B * W, 1)
         logits, state = stepper.step(newest, draws.state, position)
+        logits = logits.reshape(B, W, -1)
         log_probs = jax.nn.log_softmax(logits)
         ids = jnp.arange(logits.shape[-1])
         never = (ids == types.PAD_ID) | (ids == types.BOS_ID)
@@ -94,7 +97,7 @@ def sample(
         tokens=jnp.full((B, W, T), types.PAD_ID, jnp.int32),
         log_probs=jnp.zeros((B, W)),
         has_ended=jnp.broadcast_to((max_lengths <= 0)[:, None], (B, W)),
-        state=state,
+        state=jax.tree.map(lambda leaf: jnp.repeat(leaf, W, axis=0), state),
     )
 
     def goes_on(length: int, draws: _Draws) -> Array:
