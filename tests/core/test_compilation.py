@@ -1,5 +1,6 @@
 """Programs compiled ahead of their first call, and their parts traced once."""
 
+import concurrent.futures
 import functools
 import threading
 
@@ -61,7 +62,7 @@ def accelerated(monkeypatch):
 def test_a_program_compiled_ahead_is_not_compiled_again(compilations, accelerated):
     step, state, batches = accelerated
     count = compilations.count
-    with compilation.compiling_ahead(step, state, batches=batches):
+    with compilation.making_ready(step, state, batches=batches):
         compilations.wait_for(count + 2)
     count = compilations.count
     for rows in batches:
@@ -75,7 +76,7 @@ def test_compiling_ahead_ends_with_the_training_it_is_for(accelerated):
     threads = threading.active_count()
     with (
         pytest.raises(KeyError),
-        compilation.compiling_ahead(step, state, batches=batches * 9),
+        compilation.making_ready(step, state, batches=batches),
     ):
         assert threading.active_count() > threads
         raise KeyError
@@ -88,6 +89,9 @@ def test_a_second_ctrl_c_does_not_wait_for_the_compiler(accelerated):
     compilers = []
 
     class Slow:
+        def __call__(self, *arguments):
+            pass
+
         def lower(self, *arguments):
             compilers.append(threading.current_thread())
             has_begun.set()
@@ -99,7 +103,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_compiler(accelerated):
 
     with (
         pytest.raises(KeyboardInterrupt),
-        compilation.compiling_ahead(Slow(), state, batches=batches),
+        compilation.making_ready(Slow(), state, batches=batches),
     ):
         assert has_begun.wait(TIMEOUT_SECONDS)
         raise KeyboardInterrupt
@@ -116,20 +120,18 @@ def test_one_of_several_processes_compiles_nothing_ahead(accelerated, monkeypatc
     monkeypatch.setattr(processes, "num_processes", lambda: 2)
     threads = threading.active_count()
     step, state, batches = accelerated
-    with compilation.compiling_ahead(step, state, batches=batches):
+    with compilation.making_ready(step, state, batches=batches):
         assert threading.active_count() == threads
 
 
 @pytest.fixture
 def doubled():
-    """A program of each platform, its state and batches of three shapes by length."""
+    """A program of each platform, its state and batches of three shapes."""
     program = parallel.over_rows(lambda state, rows: state * rows)
-    batches = {
-        length: parallel.split_rows(
-            np.ones((8, length), np.float32), num_microbatches=1
-        )
+    batches = [
+        parallel.split_rows(np.ones((8, length), np.float32), num_microbatches=1)
         for length in (2, 3, 5)
-    }
+    ]
     return program, parallel.replicate(jnp.full((), 2.0)), batches
 
 
@@ -137,13 +139,45 @@ def test_what_was_made_ready_is_not_compiled_again(compilations, doubled):
     program, state, batches = doubled
     threads = threading.active_count()
     count = compilations.count
-    with compilation.making_ready(program, state, batches=batches) as wait:
-        for length, rows in batches.items():
-            wait(length)
+    with compilation.making_ready(program, state, batches=batches) as make_ready:
+        # The last first, which is compiled here while the thread compiles others.
+        for rows in [*reversed(batches), *batches]:
+            make_ready(rows)
             assert compilations.count >= count + 1
             np.testing.assert_array_equal(program(state, rows), 2 * rows)
     assert compilations.count == count + len(batches)
     assert threading.active_count() == threads
+
+
+def test_a_shape_is_compiled_once_whoever_needs_it_first():
+    compiled, others = [], threading.Barrier(3)
+    batches = [np.ones((1, length)) for length in (2, 3, 5)]
+
+    class Program:
+        def __call__(self, *arguments):
+            pass
+
+        def lower(self, state, rows):
+            compiled.append(rows.shape)
+            return self
+
+        def compile(self):
+            pass
+
+    def use_all(make_ready):
+        others.wait(TIMEOUT_SECONDS)
+        for rows in reversed(batches):
+            make_ready(rows)
+            assert rows.shape in compiled
+
+    with (
+        compilation.making_ready(Program(), np.ones(2), batches=batches) as make_ready,
+        concurrent.futures.ThreadPoolExecutor(3) as executor,
+    ):
+        for future in [executor.submit(use_all, make_ready) for _ in range(3)]:
+            future.result()
+        make_ready(np.ones((1, 7)))  # It waits for no other shape.
+    assert sorted(compiled) == [(1, 2), (1, 3), (1, 5)]
 
 
 def test_making_ready_ends_with_its_body(doubled):
@@ -168,10 +202,11 @@ def test_what_cannot_be_made_ready_fails_when_it_is_called(doubled):
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED")
 
     program = Full()
-    with compilation.making_ready(program, state, batches=batches) as wait:
-        wait(2)
-        with pytest.raises(MemoryError):
-            program(state, batches[2])
+    with compilation.making_ready(program, state, batches=batches) as make_ready:
+        for rows in batches:
+            make_ready(rows)
+            with pytest.raises(MemoryError):
+                program(state, rows)
 
 
 def test_a_part_of_programs_is_traced_once_for_each_shape_and_platform():
@@ -204,7 +239,7 @@ def test_a_failure_to_compile_ahead_is_logged(accelerated, caplog):
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: no room\nmore")
 
     caplog.set_level("INFO", "vaswani_jax")
-    with compilation.compiling_ahead(Full(), state, batches=batches):
+    with compilation.making_ready(Full(), state, batches=batches):
         pass
     message = "note: compiling ahead ends: RESOURCE_EXHAUSTED: no room"
     assert caplog.messages == [message]

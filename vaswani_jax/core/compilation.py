@@ -4,7 +4,7 @@ import contextlib
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import jax
@@ -70,31 +70,21 @@ def traced_once(function: Callable[..., Any], *, static: Sequence[str]) -> Any:
     return call
 
 
-def compiling_ahead(
-    step: Callable[..., Any], state: Any, *, batches: Sequence[Any]
-) -> contextlib.AbstractContextManager[object]:
-    """Compile a step for more shapes of rows, in a thread, while the body runs.
-
-    As `making_ready`, but does nothing on a CPU, where steps need the cores.
-
-    Args:
-        step: A step that `parallel.over_devices` has compiled.
-        state: Its first argument.
-        batches: Its second arguments, one of each shape.
-    """
-    by_number: dict[int, Any] = {} if parallel.on_cpu() else dict(enumerate(batches))
-    return making_ready(step, state, batches=by_number)
+def row_shapes(rows: Any) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of a batch's arrays, for which a program is compiled."""
+    return tuple(array.shape for array in jax.tree.leaves(rows))
 
 
 @contextlib.contextmanager
 def making_ready(
-    program: Callable[..., Any], state: Any, *, batches: Mapping[Any, Any]
+    program: Callable[..., Any], state: Any, *, batches: Iterable[Any]
 ) -> Iterator[Callable[[Any], None]]:
     """Load or compile a program for more shapes, in a thread, while the body runs.
 
-    Yields a function that waits until the program is ready for one of the batches. A
-    shape that cannot be compiled is logged, and ends the thread: it and all later ones
-    are compiled, or fail, when the program is called.
+    Yields a function to call with a batch before the program is. It waits while the
+    thread compiles the program for its shapes, or compiles it if the thread has not
+    begun to. A first failure is logged, and ends this: from then on, the program is
+    compiled, or fails, when it is called.
 
     Does nothing with several processes, where pmap lowers nothing without values. On an
     accelerator, KeyboardInterrupt in the body does not wait for the compiler.
@@ -102,42 +92,56 @@ def making_ready(
     Args:
         program: What `parallel.over_devices` or `parallel.over_rows` returned.
         state: Its first argument.
-        batches: Second arguments by names for them, one of each shape, the first that
-            is needed first.
+        batches: Second arguments, the first that is needed first. One of each shape is
+            compiled.
     """
-    if not batches or processes.num_processes() > 1:
-        yield lambda name: None
+    by_shape = {
+        row_shapes(rows): kept_programs.shapes(rows, has_placement=True)
+        for rows in batches
+    }
+    if not by_shape or processes.num_processes() > 1:
+        yield lambda rows: None
         return
     state_shapes = kept_programs.shapes(state, has_placement=True)
-    row_shapes = {
-        name: kept_programs.shapes(rows, has_placement=True)
-        for name, rows in batches.items()
-    }
-    events = {name: threading.Event() for name in batches}
-    is_over = threading.Event()
+    events = {key: threading.Event() for key in by_shape}
+    lock, is_over = threading.Lock(), threading.Event()
 
-    def compile_all() -> None:
+    def begin(key: Any) -> Any:
+        """Return the shapes of a batch to whoever asks first; None to all others."""
+        with lock:
+            return by_shape.pop(key, None)
+
+    def compile_one(key: Any, shapes: Any) -> None:
         try:
-            for name, shapes in row_shapes.items():
-                if is_over.is_set():
-                    return
-                cast(Any, program).lower(state_shapes, shapes).compile()
-                events[name].set()
+            cast(Any, program).lower(state_shapes, shapes).compile()
         except Exception as error:  # A call of the program raises it again.
+            is_over.set()
             logger.info("note: compiling ahead ends: %s", errors.first_line(error))
         finally:
-            for event in events.values():
-                event.set()
+            events[key].set()
 
-    def wait(name: Any) -> None:
-        if name in events:
-            events[name].wait()
+    def compile_all() -> None:
+        for key in events:
+            if is_over.is_set():
+                return
+            if (shapes := begin(key)) is not None:
+                compile_one(key, shapes)
+
+    def make_ready(rows: Any) -> None:
+        key = row_shapes(rows)
+        if (shapes := begin(key)) is None:
+            if key in events:
+                events[key].wait()
+        elif is_over.is_set():
+            events[key].set()
+        else:
+            compile_one(key, shapes)
 
     thread = threading.Thread(target=compile_all, daemon=True)
     thread.start()
     must_wait = True
     try:
-        yield wait
+        yield make_ready
     except KeyboardInterrupt:
         must_wait = parallel.on_cpu()  # For an accelerator, compiling takes minutes.
         raise

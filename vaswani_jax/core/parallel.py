@@ -8,6 +8,7 @@ step must be equal on all devices: sum it with `sum_over_devices` first.
 import contextlib
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -296,6 +297,7 @@ class _KeptProgram:
     ) -> None:
         self._traced = traced
         self._axes = axes
+        self._lock = threading.Lock()
         self.identity = identity
 
     def __call__(self, state: Any, rows: Any) -> Any:
@@ -309,11 +311,15 @@ class _KeptProgram:
         if not can_keep_programs():
             return self._traced
         is_for_all = jax.tree.leaves(rows)[0].shape[0] == jax.local_device_count()
-        return self._program if is_for_all else self._traced
+        with self._lock:
+            return self._program if is_for_all else self._traced
 
     @functools.cached_property
     def _program(self) -> Callable[..., Any]:
-        """The program for each shape, as JAX looks it up when it would trace it."""
+        """The program for each shape, as JAX looks it up when it would trace it.
+
+        All threads need the same one, which has what is compiled.
+        """
 
         def program(state: Any, rows: Any) -> Any:
             arguments = (state, rows)

@@ -29,7 +29,7 @@ from vaswani_jax.inference import (
     trees,
 )
 from vaswani_jax.inference.phrases import Phrase
-from vaswani_jax.inference.piece_batches import PieceBatching, row_shapes
+from vaswani_jax.inference.piece_batches import PieceBatching
 from vaswani_jax.inference.pieces import Piece, cut_lines
 from vaswani_jax.inference.results import Hypothesis, Output
 
@@ -151,10 +151,10 @@ class LineTranslator:
             for indices, rows in self._batching.batches_on_devices(pieces, first_line)
         ]
         all_rows = [rows for _, rows in batches]
-        with self._making_ready(params, all_rows) as wait:
+        with self._making_ready(params, all_rows) as make_ready:
 
             def search(rows: generate.Rows) -> Any:
-                wait(row_shapes(rows))
+                make_ready(rows)
                 return self.search(tuple(params), rows)
 
             searches = side_by_side.compute(
@@ -177,17 +177,17 @@ class LineTranslator:
 
         Searches of one shape begin together, and none of them compiles it.
         """
-        by_shape = {row_shapes(rows): rows for rows in reversed(batches)}
-        new_batches = {
-            shape: by_shape[shape]
-            for shape in reversed(by_shape)
+        shapes = list(map(compilation.row_shapes, batches))
+        new_batches = [
+            rows
+            for rows, shape in zip(batches, shapes, strict=True)
             if shape not in self._search.shapes
-        }
+        ]
         with compilation.making_ready(
             self.search, tuple(params), batches=new_batches
-        ) as wait:
-            yield wait
-        self._search.shapes.update(new_batches)
+        ) as make_ready:
+            yield make_ready
+        self._search.shapes.update(shapes)
 
     def record_search(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import jax
 import numpy as np
 
-from vaswani_jax.core import config, parallel, side_by_side, types
+from vaswani_jax.core import compilation, config, parallel, side_by_side, types
 from vaswani_jax.data.tokenizer import Tokenizer
 from vaswani_jax.inference import generate, padding, phrase_rows
 from vaswani_jax.inference.pieces import Piece
@@ -106,16 +106,13 @@ class PieceBatching:
         return length, prefix_length, int(piece.has_phrases)
 
 
-def row_shapes(rows: generate.Rows) -> tuple[tuple[int, ...], ...]:
-    """Return the shapes of a batch's arrays, for which the search is compiled."""
-    return tuple(array.shape for array in jax.tree.leaves(rows))
-
-
 def _join_batches(
     batches: Iterable[tuple[list[int], generate.Rows]], *, count: int
 ) -> Iterator[Batch]:
     """Yield batches that are each several of one shape, `count` with empty ones."""
-    for _, of_shape in itertools.groupby(batches, lambda batch: row_shapes(batch[1])):
+    for _, of_shape in itertools.groupby(
+        batches, lambda batch: compilation.row_shapes(batch[1])
+    ):
         while parts := list(itertools.islice(of_shape, count)):
             num_rows = parts[0][1].source.shape[0]
             indices: list[int | None] = []

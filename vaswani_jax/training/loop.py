@@ -192,8 +192,15 @@ class _Loop:
                 )
                 for bucket in self.batches.buckets
             ]
-            with compilation.compiling_ahead(train_step, state, batches=shapes):
-                self._update(state, train_step=train_step, plan=plan)
+            with compilation.making_ready(
+                train_step,
+                state,
+                # On a CPU, updates need the cores.
+                batches=[] if parallel.on_cpu() else shapes,
+            ) as make_ready:
+                self._update(
+                    state, train_step=train_step, plan=plan, make_ready=make_ready
+                )
             # The scoring after training needs memory, too.
             self._make_room(plan)
 
@@ -203,6 +210,7 @@ class _Loop:
         *,
         train_step: Callable[..., tuple[TrainState, StepMetrics]],
         plan: microbatching.Plan,
+        make_ready: Callable[[Any], None],
     ) -> None:
         training, step = self.run.settings.training, self.progress.step
         num_microbatches = plan.num_microbatches
@@ -219,6 +227,7 @@ class _Loop:
             index = divergence.batch_index(step, self.progress.skipped_batches)
             batch = self.batches.batch_at(index, local_rows)
             rows = parallel.split_rows(batch, num_microbatches=num_microbatches)
+            make_ready(rows)
             state, metrics = train_step(state, rows)
             pending.append(metrics)
             step += 1
