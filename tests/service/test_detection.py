@@ -63,6 +63,24 @@ def test_a_variant_is_judged_by_the_model_into_it(text, language):
     assert detections[0].confidence > 99
 
 
+def test_chinese_is_judged_by_the_model_into_its_script():
+    variants = models(
+        *(("de", "zh_CN", "simple"), ("de", "zh_Hant", "complex")),
+        *(("zh_SG", "de", "der"), ("zh_TW", "de", "der")),
+    )
+    deadline = time.monotonic() + 10
+    detections = asyncio.run(detect("complex", variants, deadline=deadline))
+    assert detections[0].language == "zh-TW"
+    assert detections[0].confidence > 99
+
+
+def test_a_model_into_another_script_judges_where_there_is_none_into_the_same():
+    pair = models(("en", "zh_CN", "simple"), ("zh_TW", "en", "the"))
+    deadline = time.monotonic() + 10
+    detections = asyncio.run(detect("the dog", pair, deadline=deadline))
+    assert detections[0].language == "en"
+
+
 def test_all_sentences_of_a_text_are_judged():
     deadline = time.monotonic() + 10
     detections = asyncio.run(detect("OK. der Hund.", models(), deadline=deadline))

@@ -70,6 +70,38 @@ def test_what_is_not_there_is_refused_with_what_is(served, requested, field, ava
     assert len(raised.value.message) < 200
 
 
+@pytest.mark.parametrize(
+    ("requested", "target"),
+    [
+        ("zh", "zh_CN"),
+        ("zh-Hans", "zh_CN"),
+        ("zh-SG", "zh_CN"),
+        ("zh-Hant", "zh_TW"),
+        ("zh-HK", "zh_TW"),
+        ("zh-Hant-CN", "zh_TW"),
+    ],
+)
+def test_a_model_that_writes_the_requested_script_answers(requested, target):
+    engines = (
+        ShoutingEngine(name=name, **{"data.target_locale": name})
+        for name in ("zh_CN", "zh_TW")
+    )
+    _, direction = choose(shouting.models_of(*engines), target=requested)
+    assert direction.target == target
+
+
+@pytest.mark.parametrize("requested", ["zh-Hant", "zh-TW"])
+def test_a_model_that_writes_another_script_does_not_answer(requested):
+    served = shouting.models_of(ShoutingEngine(**{"data.target_locale": "zh_CN"}))
+    with pytest.raises(Refusal) as raised:
+        choose(served, target=requested)
+    assert raised.value.field == "target"
+    message = f"no model translates to '{requested}', there is zh-CN"
+    assert raised.value.message == message
+    _, direction = choose(served, target="zh")
+    assert direction.target == "zh_CN"
+
+
 class FileLoader(Loader):
     """Loads a model of a file, whose text is its target language or "damaged"."""
 

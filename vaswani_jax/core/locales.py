@@ -38,6 +38,12 @@ uzn:uz ven:ve vie:vi vol:vo wel:cy wln:wa wol:wo xho:xh ydd:yi yid:yi yor:yo zha
 zho:zh zsm:ms zul:zu mo:ro iw:he in:id ji:yi
 """.split()
 )
+# A region, ISO 3166-1 or UN M49, and the script of Chinese in some.
+REGION = re.compile("[a-z]{2}|[0-9]{3}")
+CHINESE_SCRIPTS_BY_REGION = {
+    **dict.fromkeys(("cn", "sg", "my"), "hans"),
+    **dict.fromkeys(("tw", "hk", "mo"), "hant"),
+}
 # Languages that are written without spaces between words, in their usual script.
 CHINESE = frozenset("zh yue cdo cjy cnp csp czh gan hak hsn ltc lzh nan wuu".split())
 WITHOUT_SPACES = CHINESE | frozenset(
@@ -72,6 +78,30 @@ def language_code(locale: str) -> str:
     """
     code = locale.replace("-", "_").partition("_")[0].lower()
     return LANGUAGE_CODES.get(code, code)
+
+
+def script_code(locale: str) -> str:
+    """Return the script that a locale names, in small letters, or "".
+
+    A region of Chinese stands for its script.
+
+    >>> [script_code(locale) for locale in ("sr-Latn", "zh_TW", "zh-Hans-TW", "zh")]
+    ['latn', 'hant', 'hans', '']
+    """
+    parts = _parts(locale)
+    script = next((part for part in parts if len(part) == 4 and part.isalpha()), "")
+    if script or language_code(locale) != "zh":
+        return script
+    return CHINESE_SCRIPTS_BY_REGION.get(region_code(locale), "")
+
+
+def region_code(locale: str) -> str:
+    """Return the region that a locale names, in small letters, or "".
+
+    >>> [region_code(locale) for locale in ("pt_BR", "zh-Hans-CN", "es-419", "sr-Latn")]
+    ['br', 'cn', '419', '']
+    """
+    return next(filter(REGION.fullmatch, _parts(locale)), "")
 
 
 def describe_direction(source: str, target: str) -> str:
@@ -125,7 +155,7 @@ def has_spaces(locale: str) -> bool:
     >>> [has_spaces(locale) for locale in ("de", "ja", "zh_Latn", "sa-Tibt")]
     [True, False, True, False]
     """
-    script = _script(locale)
+    script = script_code(locale)
     if script:
         return script not in SCRIPTS_WITHOUT_SPACES
     return language_code(locale) not in WITHOUT_SPACES
@@ -137,7 +167,7 @@ def dictionary_tokenizer(locale: str) -> str:
     >>> [dictionary_tokenizer(locale) for locale in ("ja", "ja_Latn", "de")]
     ['ja-mecab', '', '']
     """
-    is_romanised = _script(locale) == "latn"
+    is_romanised = script_code(locale) == "latn"
     name, _ = DICTIONARIES.get(language_code(locale), ("", ()))
     return "" if is_romanised else name
 
@@ -152,7 +182,7 @@ def bleu_tokenizer(locale: str, references: Iterable[str]) -> str:
     >>> bleu_tokenizer("de", ["สวัสดี"])
     'char'
     """
-    language, script = language_code(locale), _script(locale)
+    language, script = language_code(locale), script_code(locale)
     if name := dictionary_tokenizer(locale):
         _, modules = DICTIONARIES[language]
         if all(map(importlib.util.find_spec, modules)):
@@ -202,7 +232,6 @@ def _is_without_spaces(line: str) -> bool:
     return 2 * len(LETTERS_WITHOUT_SPACES.findall(line)) > num_letters > 0
 
 
-def _script(locale: str) -> str:
-    """Return the script that a locale names, in small letters, or ""."""
-    parts = re.split("[_-]", locale.lower())[1:]
-    return next((part for part in parts if len(part) == 4 and part.isalpha()), "")
+def _parts(locale: str) -> list[str]:
+    """Return the parts of a locale after its language, in small letters."""
+    return re.split("[_-]", locale.lower())[1:]

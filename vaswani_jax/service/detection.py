@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from vaswani_jax.core import locales
 from vaswani_jax.service import language_names, texts
 from vaswani_jax.service.models import Direction, Models, ServedModel
 
@@ -91,12 +92,16 @@ def _can_score(judge: tuple[ServedModel, Direction], line: str) -> bool:
 
 
 def _judge(language: str, models: Models) -> tuple[ServedModel, Direction] | None:
-    """Return a model into a language, into the same variant if there is one."""
+    """Return a model into a language, into the same variant if there is one.
+
+    A model into another script, too, distinguishes the language from others.
+    """
+    code = locales.language_code(language)
     judges = [
         (served, direction)
         for served in models.all
         for direction in served.directions
-        if language_names.rank(direction.target, language)
+        if locales.language_code(direction.target) == code
     ]
     return max(
         judges,

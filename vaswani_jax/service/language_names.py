@@ -45,13 +45,22 @@ def tag(locale: str) -> str:
 
 
 def rank(locale: str, requested: str) -> int:
-    """Return 2 for a locale that a request names, 1 for its language, else 0.
+    """Return how well a locale fits a request: 3 if the request names it, else less.
 
-    >>> [rank("pt_BR", requested) for requested in ("pt-br", "pt", "por", "de")]
-    [2, 1, 1, 0]
+    2 is for the same language in the same script, 1 for the same language if a script
+    is unknown, and 0 for another language or script.
+
+    >>> [rank("zh_TW", requested) for requested in ("zh-tw", "zh-Hant", "zho", "zh-CN")]
+    [3, 2, 1, 0]
     """
     if tag(locale).lower() == tag(requested).lower():
-        return 2
+        return 3
     if TREES in (locale, requested):
         return 0
-    return int(locales.language_code(locale) == locales.language_code(requested))
+    if locales.language_code(locale) != locales.language_code(requested):
+        return 0
+    scripts = {locales.script_code(locale), locales.script_code(requested)}
+    # Hani stands for Hans and Hant.
+    if scripts & {"", "hani"}:
+        return 1
+    return 2 if len(scripts) == 1 else 0

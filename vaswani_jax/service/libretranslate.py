@@ -13,6 +13,7 @@ from typing import Any
 import fastapi
 from fastapi.responses import JSONResponse, Response
 
+from vaswani_jax.core import locales
 from vaswani_jax.service import (
     jobs,
     language_names,
@@ -206,13 +207,16 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
 def _is_target(detection: Detection, target: str, models: Models) -> bool:
     """Return whether a text is in the target language, and no model rewrites it.
 
-    Two variants, as zh-Hans and zh-Hant, differ; a language without one has them all.
+    Two variants, as zh-Hans and zh-Hant, differ, and so do two regions; a language
+    without one has them all.
     """
     # A model that was loaded again may have other languages.
     available = models.targets_by_source().get(detection.language, [])
     rank = language_names.rank(detection.language, target)
     tags = [language_names.tag(locale) for locale in (detection.language, target)]
-    is_other_variant = rank == 1 and all("-" in tag for tag in tags)
+    regions = set(map(locales.region_code, tags)) - {""}
+    have_variants = all("-" in tag for tag in tags)
+    is_other_variant = len(regions) > 1 or (rank == 1 and have_variants)
     return (
         rank > 0
         and not is_other_variant

@@ -256,8 +256,9 @@ class Models:
     ) -> tuple[ServedModel, Direction]:
         """Return the model that a request means, and its languages.
 
-        Among the models with the requested languages, it is the one whose locales match
-        best. The source counts more than the target; of equals, the first is taken.
+        Among the models with the requested languages and scripts, it is the one whose
+        locales match best. The source counts more than the target; of equals, the first
+        is taken.
 
         Raises:
             Refusal: There is none; the message lists those that there are.
