@@ -187,6 +187,21 @@ def test_behind_a_proxy_both_kinds_of_paths_lead_to_the_routes():
     assert api["servers"] == [{"url": "/mt"}]
 
 
+def test_behind_a_proxy_no_redirect_names_a_scheme():
+    with shouting.client_of(root_path="/mt") as client:
+        client.follow_redirects = False
+        root = client.get("/mt")
+        assert (root.status_code, root.headers["location"]) == (308, "/mt/")
+        assert client.get("/mt/").status_code == 200
+        for answer in (
+            client.post("/mt/v1/translate/", json={"text": "a"}),
+            client.post("/translate/", json={"q": "a"}),
+            client.get("/mt/docs/"),
+        ):
+            assert answer.status_code == 404
+            assert "location" not in answer.headers
+
+
 @pytest.mark.parametrize(
     ("root_path", "route"),
     [

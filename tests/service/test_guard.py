@@ -2,6 +2,9 @@
 
 import asyncio
 import socket
+import tracemalloc
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -43,13 +46,11 @@ def test_what_needs_a_key():
             assert client.get(path).status_code == 200
 
 
-def test_a_body_that_is_too_large_is_not_read(client):
+def test_a_body_that_is_too_large_is_refused(client):
     most = guard_bytes(client)
-    read = []
 
     def parts():
         for _ in range(1000):
-            read.append(1)
             yield b" " * 10_000
 
     for content in (b" " * (most + 1), parts()):
@@ -70,10 +71,81 @@ def guard_bytes(client):
     return app.BYTES_OF_CHARACTER * shouting.LIMITS.characters + app.OTHER_BYTES
 
 
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_client_that_sends_all_before_it_reads_gets_the_refusal(is_chunked):
+    body = [bytes(1_000_000)] * 20 if is_chunked else bytes(20_000_000)
+    with served(shouting.service_of(ShoutingEngine())) as port:
+        url = f"http://127.0.0.1:{port}/v1/translate"
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(url, body, headers)
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            urllib.request.urlopen(request, timeout=20)
+        assert raised.value.code == 413
+        assert b"the body has more than" in raised.value.read()
+
+
+def test_a_client_that_asks_before_it_sends_is_refused_at_once():
+    with (
+        served(shouting.service_of(ShoutingEngine())) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=20) as client,
+    ):
+        client.sendall(
+            b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\n"
+            b"Expect: 100-continue\r\nContent-Length: 20000000\r\n\r\n"
+        )
+        assert client.recv(65536).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_body_without_end_is_read_up_to_a_limit_and_not_kept():
+    part_bytes = 1 << 20
+    num_parts = 0
+
+    async def application(scope, receive, send):
+        raise AssertionError
+
+    async def receive():
+        nonlocal num_parts
+        num_parts += 1
+        assert num_parts < 1000
+        return {"type": "http.request", "body": bytes(part_bytes), "more_body": True}
+
+    tracemalloc.start()
+    try:
+        sent = asyncio.run(run_guard(application, receive, seconds=20.0))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sent[0]["status"] == 413
+    assert 0 < num_parts * part_bytes - guard.MAX_DROPPED_BYTES <= 2 * part_bytes
+    assert peak_bytes < 8 * part_bytes
+
+
+async def run_guard(application, receive, *, seconds):
+    """Return what a guard sends that allows bodies of 10 bytes."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    state = guard.State()
+    state.status = "ready"
+    rules = guard.Rules(keys=Keys([]), body_bytes=10, seconds=seconds)
+    metrics = Metrics(lambda: {})
+    guarded = guard.Guard(application, rules=rules, state=state, metrics=metrics)
+    scope = {"type": "http", "method": "POST", "path": "/v1/score", "headers": []}
+    await guarded(scope, receive, send)
+    assert state.in_progress == 0
+    return sent
+
+
 @pytest.mark.parametrize(
     ("messages", "status"),
-    [([], 408), ([{"type": "http.request", "body": b"a"}], 504)],
-    ids=["body", "answer"],
+    [
+        ([], 408),
+        ([{"type": "http.request", "body": b"a" * 11, "more_body": True}], 413),
+        ([{"type": "http.request", "body": b"a"}], 504),
+    ],
+    ids=["body", "large body", "answer"],
 )
 def test_what_takes_too_long_is_given_up(messages, status, monkeypatch):
     monkeypatch.setattr(guard, "LATE_SECONDS", 0.0)
@@ -91,23 +163,8 @@ def test_what_takes_too_long_is_given_up(messages, status, monkeypatch):
             return messages.pop()
         await asyncio.Event().wait()
 
-    async def run():
-        sent = []
-
-        async def send(message):
-            sent.append(message)
-
-        state = guard.State()
-        state.status = "ready"
-        rules = guard.Rules(keys=Keys([]), body_bytes=10, seconds=0.02)
-        metrics = Metrics(lambda: {})
-        guarded = guard.Guard(application, rules=rules, state=state, metrics=metrics)
-        scope = {"type": "http", "method": "POST", "path": "/v1/score", "headers": []}
-        await guarded(scope, receive, send)
-        assert sent[0]["status"] == status
-        assert state.in_progress == 0
-
-    asyncio.run(run())
+    sent = asyncio.run(run_guard(application, receive, seconds=0.02))
+    assert sent[0]["status"] == status
     assert len(cancelled) == (status == 504)
 
 

@@ -96,9 +96,36 @@ def test_odd_characters_are_text(client, text):
 )
 def test_other_kinds_of_bodies_are_refused(client, kind):
     headers = {"content-type": kind}
-    for route, statuses in (("v1/translate", (422,)), ("translate", (415,))):
+    names = {"v1/translate": "header Content-Type", "translate": "application/json"}
+    for route, name in names.items():
         answer = client.post(f"/{route}", content=b'{"text": "a"}', headers=headers)
-        assert answer.status_code in statuses
+        assert answer.status_code == 415 and name in answer.text
+
+
+@pytest.mark.parametrize("route", ["translate", "score", "attention"])
+@pytest.mark.parametrize(
+    "kind",
+    [None, "", "application/x-www-form-urlencoded", "text/json", "application/jsonl"],
+)
+def test_json_without_its_header_is_refused_with_the_name_of_the_header(
+    client, kind, route
+):
+    headers = {} if kind is None else {"content-type": kind}
+    answer = client.post(f"/v1/{route}", content=b'{"text": "a"}', headers=headers)
+    assert answer.status_code == 415
+    message = answer.json()["error"]["message"]
+    assert f"got the type {kind or ''!r}:" in message
+    assert message.endswith("send the header Content-Type: application/json")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["Application/JSON ; charset=utf-8", "application/vnd.a+json", "application/json"],
+)
+def test_json_has_its_type_in_all_spellings(client, kind):
+    headers = {"content-type": kind}
+    answer = client.post("/v1/translate", content=b'{"text": "a"}', headers=headers)
+    assert answer.status_code == 200
 
 
 def test_a_number_that_is_none_is_refused():

@@ -10,7 +10,7 @@ from typing import Any
 
 import fastapi
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
@@ -157,8 +157,14 @@ class Service:
         self, scope: guard.Scope, receive: guard.Receive, send: guard.Send
     ) -> None:
         """Answer a request that keeps the rules, with the models of its begin."""
+        is_request = scope["type"] == "http"
+        if is_request and not guard.path_of(scope):
+            # The links of the page are relative to the root path with a slash.
+            root = f"{self._options.root_path}/"
+            await RedirectResponse(root, status_code=308)(scope, receive, send)
+            return
         with contextlib.ExitStack() as stack:
-            if scope["type"] == "http" and guard.needs_models(guard.path_of(scope)):
+            if is_request and guard.needs_models(guard.path_of(scope)):
                 stack.enter_context(self.models.request())
             await self.api(scope, receive, send)
 
@@ -170,6 +176,8 @@ class Service:
             version=__version__,
             docs_url=None,
             redoc_url=None,
+            # A redirect would name http, also behind a proxy with TLS.
+            redirect_slashes=False,
             lifespan=self._live,
         )
         routers = (

@@ -32,6 +32,9 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 LATE_SECONDS = 2.0
 # A connection is cheap, but each may send a body.
 MAX_CONNECTIONS = 1000
+# This many bytes over the limit of a body are read and dropped: most clients send all
+# of it before they read the answer, and closing with unread bytes is a reset.
+MAX_DROPPED_BYTES = 64 << 20
 # The status in logs and metrics of a request whose client went away.
 CLIENT_LEFT = 499
 # Sent with each answer, unless it has its own.
@@ -172,35 +175,40 @@ class Guard:
             )
 
     async def _read_body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        max_bytes = self._rules.body_bytes
-        too_large = Refusal(
-            413,
-            f"the body has more than {max_bytes:,} bytes",
-            headers={"Connection": "close"},
-        )
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length[:20]) > max_bytes:
-            raise too_large
+        """Return the body of a request; refuse one that is too large or too slow."""
+        max_bytes, seconds = self._rules.body_bytes, self._rules.seconds
+        most_bytes = max_bytes + MAX_DROPPED_BYTES
+        length = _declared_bytes(headers)
+        # A client that waits for "100 Continue" sends no body after a refusal.
+        is_waiting = headers.get(b"expect", b"").lower() == b"100-continue"
+        is_reading = length <= (max_bytes if is_waiting else most_bytes)
         parts: list[bytes] = []
         size = 0
-        try:
-            async with asyncio.timeout(self._rules.seconds):
-                while True:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while is_reading:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise _ClientLeft
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > max_bytes:
-                        raise too_large
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
-        except TimeoutError:
+                        parts.clear()
+                    has_more = message.get("more_body", False)
+                    is_reading = has_more and size <= most_bytes
+        if max(length, size) > max_bytes:
+            raise Refusal(
+                413,
+                f"the body has more than {max_bytes:,} bytes",
+                headers={"Connection": "close"},
+            )
+        if is_reading:
             raise Refusal(
                 408,
-                f"the body did not arrive within {self._rules.seconds:g} seconds",
+                f"the body did not arrive within {seconds:g} seconds",
                 headers={"Connection": "close"},
-            ) from None
+            )
+        return b"".join(parts)
 
     async def _run(
         self, scope: Scope, body: bytes, receive: Receive, answer: "_Answer"
@@ -297,6 +305,12 @@ class _Answer:
             }
         )
         await self.send({"type": "http.response.body", "body": body})
+
+
+def _declared_bytes(headers: dict[bytes, bytes]) -> int:
+    """Return the size of a body by its header, 0 without one."""
+    digits = headers.get(b"content-length", b"0")
+    return int(digits[:20]) if digits.isdigit() else 0
 
 
 async def _wait_until_left(receive: Receive) -> None:

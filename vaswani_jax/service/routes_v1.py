@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
@@ -31,12 +32,15 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         401: "The server needs a key.",
         408: "The request did not arrive in time.",
         413: "The texts are longer or more than the server allows.",
+        415: "The header Content-Type does not say that the body is JSON.",
         422: "A field is wrong, or the model cannot answer.",
         503: "The server is starting, ends, or has too much to do: see Retry-After.",
         504: "The request took too long.",
     }.items()
 }
 EVENTS = "text/event-stream"
+# The types of bodies that FastAPI reads as JSON.
+JSON_TYPE = re.compile(r"application/([^/]*\+)?json")
 
 
 class _StrictRequest(fastapi.Request):
@@ -60,9 +64,21 @@ class _StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_strictly(request: fastapi.Request) -> Response:
+            if request.method == "POST":
+                _check_type(request.headers.get("content-type", ""))
             return await handle(_StrictRequest(request.scope, request.receive))
 
         return handle_strictly
+
+
+def _check_type(content_type: str) -> None:
+    """Refuse a body that FastAPI would not read as JSON."""
+    if not JSON_TYPE.fullmatch(content_type.partition(";")[0].strip().lower()):
+        raise Refusal(
+            415,
+            f"the body must be JSON, got the type {content_type[:100]!r}: send the "
+            "header Content-Type: application/json",
+        )
 
 
 def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
