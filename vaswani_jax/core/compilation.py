@@ -105,6 +105,9 @@ def making_ready(
     state_shapes = kept_programs.shapes(state, has_placement=True)
     events = {key: threading.Event() for key in by_shape}
     lock, is_over = threading.Lock(), threading.Event()
+    # JAX makes what all shapes share when the first is lowered: two threads would make
+    # two, and the program would forget what one of them has compiled.
+    lowering = threading.Lock()
 
     def begin(key: Any) -> Any:
         """Return the shapes of a batch to whoever asks first; None to all others."""
@@ -113,7 +116,9 @@ def making_ready(
 
     def compile_one(key: Any, shapes: Any) -> None:
         try:
-            cast(Any, program).lower(state_shapes, shapes).compile()
+            with lowering:
+                lowered = cast(Any, program).lower(state_shapes, shapes)
+            lowered.compile()
         except Exception as error:  # A call of the program raises it again.
             is_over.set()
             logger.info("note: compiling ahead ends: %s", errors.first_line(error))
