@@ -175,7 +175,7 @@ class LineTranslator:
     ) -> Iterator[Callable[[Any], None]]:
         """Make the search ready for each new shape, for the next while one is searched.
 
-        Searches of one shape begin together, and none of them compiles it.
+        Searches of one shape wait for its program, and none of them compiles it.
         """
         shapes = list(map(compilation.row_shapes, batches))
         new_batches = [
