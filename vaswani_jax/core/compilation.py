@@ -13,6 +13,9 @@ import jax.export
 from vaswani_jax.core import errors, kept_programs, parallel, processes
 
 logger = logging.getLogger(__name__)
+# JAX makes what all shapes of a program share when the first is lowered: two threads
+# would make two, and the program would forget what one of them has compiled.
+_lowering = threading.Lock()
 
 
 def on_one_device(
@@ -105,9 +108,6 @@ def making_ready(
     state_shapes = kept_programs.shapes(state, has_placement=True)
     events = {key: threading.Event() for key in by_shape}
     lock, is_over = threading.Lock(), threading.Event()
-    # JAX makes what all shapes share when the first is lowered: two threads would make
-    # two, and the program would forget what one of them has compiled.
-    lowering = threading.Lock()
 
     def begin(key: Any) -> Any:
         """Return the shapes of a batch to whoever asks first; None to all others."""
@@ -116,7 +116,7 @@ def making_ready(
 
     def compile_one(key: Any, shapes: Any) -> None:
         try:
-            with lowering:
+            with _lowering:
                 lowered = cast(Any, program).lower(state_shapes, shapes)
             lowered.compile()
         except Exception as error:  # A call of the program raises it again.

@@ -4,6 +4,11 @@ from vaswani_jax.core import language_codes, locales
 
 # Stands for the language that a parser translates to.
 TREES = "trees"
+# Of ISO 15924: scripts that contain a language's usual one, or are forms of it.
+EQUIVALENT_SCRIPTS = {
+    **{"kore": "hang", "aran": "arab", "latf": "latn", "latg": "latn", "hanb": "hant"},
+    **dict.fromkeys(("hrkt", "hira", "kana"), "jpan"),
+}
 # Names in `CODES_BY_NAME` that are not the usual English ones.
 OTHER_NAMES = frozenset(
     """
@@ -59,7 +64,8 @@ def rank(locale: str, requested: str) -> int:
         return 0
     if locales.language_code(locale) != locales.language_code(requested):
         return 0
-    scripts = {locales.script_code(locale), locales.script_code(requested)}
+    codes = map(locales.script_code, (locale, requested))
+    scripts = {EQUIVALENT_SCRIPTS.get(code, code) for code in codes}
     # Hani stands for Hans and Hant.
     if scripts & {"", "hani"}:
         return 1
