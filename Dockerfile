@@ -3,7 +3,7 @@
 #   docker build -t vaswani-jax .
 #   docker build -t vaswani-jax --build-arg EXTRAS=demo,plot,cuda .    # NVIDIA GPUs
 #   docker run --rm -v "$PWD/runs:/vaswani_jax/runs" \
-#       -v vaswani-cache:/root/.cache/vaswani_jax vaswani-jax \
+#       -v vaswani-cache:/cache vaswani-jax \
 #       train demo --workdir=runs/demo
 #
 # The volume vaswani-cache keeps compiled programs for the next container.
@@ -21,6 +21,6 @@ COPY vaswani_jax vaswani_jax
 RUN python -m venv .venv \
     && .venv/bin/pip install --no-cache-dir --constraint constraints.txt --editable ".[${EXTRAS}]"
 
-ENV PATH=/vaswani_jax/.venv/bin:$PATH
+ENV PATH=/vaswani_jax/.venv/bin:$PATH VASWANI_JAX_CACHE=/cache
 ENTRYPOINT ["vaswani"]
 CMD ["--help"]
