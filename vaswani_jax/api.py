@@ -48,8 +48,8 @@ def load(
     >>> translator.translate(["3 hours ago"])  # doctest: +SKIP
     ['vor 3 Stunden']
 
-    Compiled programs are kept for later starts, as by `train`: it sets options of JAX
-    for the whole process.
+    Keeps compiled programs for later starts, as `train` does, by options of JAX for the
+    whole process.
 
     Args:
         run: A workdir, `WORKDIR@CHECKPOINT` or FILE.safetensors (see

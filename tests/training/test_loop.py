@@ -141,16 +141,19 @@ def test_a_moving_average_is_evaluated_saved_and_decoded_from(
         assert np.array_equal(leaf, params) == (path[0].key == "encoder")
 
 
+# As many parts as the memory needs.
+AUTO = OVERRIDES | {
+    "training.accumulate_steps": "auto",
+    "data.source_tokens_per_batch": 512,
+    "data.target_tokens_per_batch": 512,
+}
+
+
 def test_a_resumed_run_computes_in_as_many_parts_as_before(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changes = OVERRIDES | {
-        "training.accumulate_steps": "auto",
-        "data.source_tokens_per_batch": 512,
-        "data.target_tokens_per_batch": 512,
-    }
     short, long = (
-        settings.small_settings(**changes, **{"training.num_steps": steps})
+        settings.small_settings(**AUTO, **{"training.num_steps": steps})
         for steps in (2, 4)
     )
     monkeypatch.setattr(compilation_cache, "directory", lambda: None)
@@ -171,11 +174,6 @@ def test_a_resumed_run_computes_in_as_many_parts_as_before(
 def test_on_other_devices_a_resumed_run_takes_as_few_parts_as_fit(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changes = OVERRIDES | {
-        "training.accumulate_steps": "auto",
-        "data.source_tokens_per_batch": 512,
-        "data.target_tokens_per_batch": 512,
-    }
     monkeypatch.setattr(compilation_cache, "directory", lambda: None)
     needs = [1000, 10, 1000, 1000]  # bytes of a step: whole, in halves; whole, whole
     monkeypatch.setattr(
@@ -191,7 +189,7 @@ def test_on_other_devices_a_resumed_run_takes_as_few_parts_as_fit(
         with monkeypatch.context() as patch:
             patch.setattr(parallel, "describe", lambda name=devices: name)
             patch.setattr(memory, "available_bytes", lambda held, n=available: n)
-            values = changes | {"training.num_steps": num_steps}
+            values = AUTO | {"training.num_steps": num_steps}
             record = train(settings.small_settings(**values), tmp_path).record
         assert (record["devices"], record["parts"]) == (devices, parts)
     assert not needs

@@ -116,19 +116,23 @@ def _check_direction(
 
     The vocabulary does not tell: both directions may share it.
     """
-    sources, targets = (
-        [set(map(language_code, side.split(","))) for side in sides]
-        for sides in (
-            (data.source_locale, member_data.source_locale),
-            (data.target_locale, member_data.target_locale),
-        )
+    has_same_source = _languages(data.source_locale) == _languages(
+        member_data.source_locale
     )
-    if sources[0] != sources[1] or targets[0].isdisjoint(targets[1]):
-        own, other = (
+    targets, member_targets = (
+        _languages(side.target_locale) for side in (data, member_data)
+    )
+    if not has_same_source or targets.isdisjoint(member_targets):
+        wanted, found = (
             describe_direction(side.source_locale, side.target_locale)
             for side in (data, member_data)
         )
         raise ValueError(
-            f"--ensemble={directory} translates {other}; name a run that translates "
-            f"{own}"
+            f"--ensemble={directory} translates {found}; name a run that translates "
+            f"{wanted}"
         )
+
+
+def _languages(locales: str) -> set[str]:
+    """Return the codes of the languages of a side."""
+    return set(map(language_code, locales.split(",")))
