@@ -52,6 +52,7 @@ STAGES = {
     "diversified": NO_TEST,
     "tuned": {
         "optimizer.learning_rate_scale": 0.2,
+        "optimizer.warmup_steps": 1000,
         "training.num_steps": 4000,
         "training.evaluate_every_steps": 500,
         "training.average_checkpoints": 16,
@@ -64,6 +65,7 @@ SIX_LAYERS = {
     "model.num_heads": 8,
     "model.d_k": 16,
     "model.d_v": 16,
+    "optimizer.warmup_steps": 1000,
     "training.num_steps": 4000,
     "training.keep_checkpoints": 32,
     "training.average_checkpoints": 8,

@@ -26,6 +26,7 @@ SIZE = {
     "data.vocab_size": 6000,
     "data.max_length": 320,
     "data.num_buckets": 10,
+    "optimizer.warmup_steps": 1000,
     "training.evaluate_every_steps": 1000,
     "training.keep_checkpoints": 16,
     "training.average_checkpoints": 8,

@@ -100,8 +100,10 @@ def _multi30k(layer_norms: str) -> Setting:
     return Setting(f"{layer_norms}; dropout 0.3; the rates of Revisit-MMT", 0.005, 2000)
 
 
-def _ours(layer_norms: str) -> Setting:
-    return Setting(f"{layer_norms}; our rates", 0.8 * 128**-0.5 * 1000**-0.5, 1000)
+def _ours(layer_norms: str, warmup_steps: int = 1000) -> Setting:
+    """Return our settings; the peers ran with our warm-up of then."""
+    peak_rate = 0.8 * 128**-0.5 * warmup_steps**-0.5
+    return Setting(f"{layer_norms}; our rates", peak_rate, warmup_steps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +219,9 @@ SYSTEMS = {
             venv="",
             worker="worker_vaswani_jax.py",
             environment={},  # It sets its own allocator and threads.
-            settings={"recipe": _ours("post-norm; the recipe as it stands")},
+            settings={
+                "recipe": _ours("post-norm; the recipe as it stands", warmup_steps=250)
+            },
             checkpoint_glob="run/checkpoints/*",
             checkpoint_name=r"(\d+)",
             counts=(1, 4, 8, 16, 32),
