@@ -9,13 +9,12 @@ the validation and the test set. The same command resumes a run that was interru
 """
 
 import logging
-import os
 import sys
 
 from absl import flags
 
 from vaswani_jax import trainer
-from vaswani_jax.cli import path_flags, program
+from vaswani_jax.cli import logs, path_flags, program
 from vaswani_jax.cli.syntax import Syntax
 from vaswani_jax.core import errors, processes, seeds
 from vaswani_jax.evaluation import scores
@@ -96,8 +95,7 @@ def _print(text: str) -> None:
             f"cannot write to standard output ({errors.first_line(error)}); "
             f"{WORKDIR.value} has the scores"
         )
-        # Otherwise the flush at exit would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        logs.discard_output()
 
 
 PROGRAM = program.Program(

@@ -85,10 +85,10 @@ def test_a_target_is_what_programs_are_made_for_and_ends_with_its_context():
     assert here == ("cpu", 8)
     with parallel.targeting("tpu", jax.devices()[:2]):
         assert (parallel.platform(), parallel.num_devices()) == ("tpu", 2)
-        assert parallel.on_tpu() and not parallel.on_cpu() and not parallel.has_gpu()
+        assert parallel.on_tpu() and not parallel.on_cpu() and not parallel.on_gpu()
         assert parallel.describe().startswith("2 tpu devices")
         with pytest.raises(KeyError), parallel.targeting("gpu"):
-            assert parallel.has_gpu() and parallel.num_devices() == 8
+            assert parallel.on_gpu() and parallel.num_devices() == 8
             raise KeyError
         step = parallel.over_devices(
             lambda state, rows: state + parallel.sum_over_devices(rows.sum()),

@@ -2,12 +2,12 @@
 
 import gc
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from vaswani_jax import __version__
+from vaswani_jax.cli import logs
 from vaswani_jax.core.suggestions import suggest
 
 # The command, the program that it runs, and what it does.
@@ -77,11 +77,11 @@ def _import(name: str) -> Any:
 def _print(text: str) -> None:
     try:
         print(text, flush=True)
-    except BrokenPipeError:  # as in `cli.program`, which this need not import
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        logs.discard_output()
         sys.exit(141)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        logs.discard_output()
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
 

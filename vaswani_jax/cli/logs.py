@@ -109,6 +109,11 @@ def write_utf8() -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
+def discard_output() -> None:
+    """Send standard output nowhere, so that the flush at exit cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def install() -> None:
     """Replace standard error by one that never raises, and log to it.
 

@@ -168,7 +168,7 @@ def _discard_unwritten() -> None:
     try:
         _flush_stdout()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        logs.discard_output()
 
 
 def _refuse_empty_names() -> None:
@@ -260,7 +260,7 @@ def _failures_in_one_line(expected: tuple[type[Exception], ...]) -> Iterator[Non
         yield
     except BrokenPipeError:
         # The reader of our output has enough. The rest of it goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        logs.discard_output()
         sys.exit(128 + signal.SIGPIPE)
     except KeyboardInterrupt:
         print("\nerror: interrupted", file=sys.stderr, flush=True)

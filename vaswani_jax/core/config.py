@@ -1,8 +1,8 @@
 """Declare every setting of a run: type, range, meaning and role, once, on its field.
 
-`configs/*.py` has the values, `core.rules` the rules between several settings. A new
-setting is a field here, in `core.data_config` or in `core.training_config`, its values
-there, and its use.
+`configs/*.py` has the values, `core.rules` and `core.data_rules` the rules between
+several settings. A new setting is a field here, in `core.data_config` or in
+`core.training_config`, its values there, and its use.
 """
 
 import dataclasses

@@ -104,6 +104,15 @@ def region_code(locale: str) -> str:
     return next(filter(REGION.fullmatch, _parts(locale)), "")
 
 
+def web_tag(locale: str) -> str:
+    """Return a locale as the web writes it.
+
+    >>> web_tag("pt_BR")
+    'pt-BR'
+    """
+    return locale.replace("_", "-")
+
+
 def describe_direction(source: str, target: str) -> str:
     """Return the languages of two sides as messages name them, without regions.
 

@@ -375,18 +375,18 @@ def _shardings(axes: Any) -> Any:
     )
 
 
-def has_gpu() -> bool:
-    """Return True if the devices are GPUs."""
+def on_gpu() -> bool:
+    """Return True if programs are compiled for GPUs."""
     return platform() == "gpu"
 
 
 def on_tpu() -> bool:
-    """Return True if the devices are TPUs."""
+    """Return True if programs are compiled for TPUs."""
     return platform() == "tpu"
 
 
 def on_cpu() -> bool:
-    """Return True if the devices are virtual ones of a CPU."""
+    """Return True if programs are compiled for a CPU."""
     return platform() == "cpu"
 
 

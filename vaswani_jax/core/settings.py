@@ -116,7 +116,7 @@ class Setting:
 
     @property
     def range_depends_on_source(self) -> bool:
-        """True if `core.rules` calls `check_range`, once data.source is checked."""
+        """True if `core.data_rules` checks the range, once data.source is checked."""
         return bool(self.for_source) or self.not_empty
 
     @property

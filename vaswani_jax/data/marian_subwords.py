@@ -78,10 +78,6 @@ class MarianSubwords(Subwords):
         return {f"{stem}.spm": self.model, f"{stem}.json": text.encode()}
 
     @property
-    def size(self) -> int:
-        return len(self.spellings)
-
-    @property
     def fingerprint(self) -> str:
         digest = hashlib.sha256(json.dumps(self.spellings).encode())
         digest.update(self.model)

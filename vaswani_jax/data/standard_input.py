@@ -28,13 +28,13 @@ def copy_to_file(
 ) -> Iterator[config.DataConfig]:
     """Yield settings with a copy of standard input in place of -, if they name it.
 
+    Errors of the context name standard input in place of the copy.
+
     Args:
         data: Settings whose text may be - (lines), -#2 (a column of tab-separated
             lines), or -#KEY (JSON lines).
         directory: Where the data will be prepared. The copy lies beside it until the
             context ends.
-
-    Errors of the context name standard input in place of the copy.
 
     Raises:
         ValueError: Two splits name standard input, or columns of different kinds, or

@@ -300,19 +300,13 @@ def _compare(
 def _labels(
     constituents: collections.Counter[_Constituent],
 ) -> collections.Counter[str]:
-    labels: collections.Counter[str] = collections.Counter()
-    for constituent, count in constituents.items():
-        labels[constituent.label] += count
-    return labels
+    return collections.Counter(c.label for c in constituents.elements())
 
 
 def _spans(
     constituents: collections.Counter[_Constituent],
 ) -> collections.Counter[tuple[int, int]]:
-    spans: collections.Counter[tuple[int, int]] = collections.Counter()
-    for constituent, count in constituents.items():
-        spans[constituent[:2]] += count
-    return spans
+    return collections.Counter(c[:2] for c in constituents.elements())
 
 
 def _add_up(

@@ -37,9 +37,10 @@ class RefusedError(Exception):
 
 
 def version(device: Any) -> str:
-    version = " ".join(str(device.client.platform_version).split())
+    """Return the version of JAX and of a device's compiler, with its flags."""
+    platform_version = " ".join(str(device.client.platform_version).split())
     flags = [os.environ.get(name, "") for name in compilation_cache.FLAGS]
-    return " ".join([f"jax {jax.__version__},", version, *filter(None, flags)])
+    return " ".join([f"jax {jax.__version__},", platform_version, *filter(None, flags)])
 
 
 class Compiler:

@@ -117,7 +117,7 @@ def largest_and_total(
     """Return the largest logit, and the sum of the exponentials relative to it."""
     if not parallel.on_tpu():
         maxima = logits
-        if parallel.has_gpu():
+        if parallel.on_gpu():
             # Needed anyway; without the barrier XLA reads all logits once more.
             maxima = jax.lax.optimization_barrier(_block_maxima(logits))
         largest = jnp.max(maxima, axis=-1, keepdims=True)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from vaswani_jax.core import config, types
-from vaswani_jax.inference import beam_search, generate
+from vaswani_jax.inference import beam_search, generate, scoring
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,17 +177,15 @@ def follow(
         max_lengths: Most tokens of each output, the end mark counted.
         options: How to search.
     """
-
-    def penalty(length: float) -> float:
-        form = options.penalty_form
-        return float(beam_search.length_penalty(length, options.alpha, form=form))
-
+    penalty = functools.partial(
+        scoring.length_penalty, alpha=options.alpha, form=options.penalty_form
+    )
     is_done = np.asarray(search.is_done)
     positions: list[list[tuple[Extension, ...]]] = [[] for _ in is_done]
     while not is_done.all():
         search, choice = advance(search)
         choice = jax.device_get(choice)
-        length_penalty = penalty(float(search.position))
+        length_penalty = penalty(int(search.position))
         for row in np.flatnonzero(~is_done):
             row_choice = beam_search.Choice(*(leaf[row] for leaf in choice))
             positions[row].append(
@@ -212,7 +210,7 @@ def follow(
                 penalty=penalty,
             ),
             longest=int(max_lengths[row]),
-            longest_penalty=penalty(float(max_lengths[row])),
+            longest_penalty=penalty(int(max_lengths[row])),
             live_log_prob=float(search.live_log_probs[row, 0]),
             reachable=float(reachable[row]),
             is_settled=bool(settled_scores[row] >= reachable[row]),
@@ -250,7 +248,7 @@ def _hypotheses(
     scores: Float[np.ndarray, "W"],
     *,
     positions: Sequence[Sequence[Extension]],
-    penalty: Callable[[float], float],
+    penalty: Callable[[int], float],
 ) -> tuple[RecordedHypothesis, ...]:
     """Return what a search found, each with its way through the positions."""
     paths = _paths(positions)
@@ -265,7 +263,7 @@ def _hypotheses(
                 RecordedHypothesis(
                     ids=ids,
                     log_prob=log_prob,
-                    penalty=penalty(float(len(ids))),
+                    penalty=penalty(len(ids)),
                     score=float(score),
                     path=path,
                 )

@@ -236,14 +236,7 @@ class MultiHeadAttention(nn.Module):
         self.query = self._projection((model.num_heads, model.d_k))
         self.key = self._projection((model.num_heads, model.d_k))
         self.value = self._projection((model.num_heads, model.d_v))
-        self.output = parameters.DenseGeneral(
-            model.d_model,
-            axis=(-2, -1),
-            use_bias=model.attention_bias,
-            dtype=jnp.dtype(model.dtype),
-            kernel_init=initializers.kernel(model.init_scale),
-            dot_general=products.dot_general_2d,
-        )
+        self.output = self._projection(model.d_model, axis=(-2, -1))
         self.dropout = dropout.Dropout(model.attention_dropout_rate)
 
     def attend_cached(
@@ -272,9 +265,12 @@ class MultiHeadAttention(nn.Module):
         heads = jnp.sum(weights[..., None] * cache.value[:, :, None], axis=-2)
         return self.output(jnp.swapaxes(heads, 1, 2).astype(cache.value.dtype))
 
-    def _projection(self, features: tuple[int, int]) -> parameters.DenseGeneral:
+    def _projection(
+        self, features: int | tuple[int, int], *, axis: int | tuple[int, int] = -1
+    ) -> parameters.DenseGeneral:
         return parameters.DenseGeneral(
             features,
+            axis=axis,
             use_bias=self.model.attention_bias,
             dtype=jnp.dtype(self.model.dtype),
             kernel_init=initializers.kernel(self.model.init_scale),

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from vaswani_jax import __version__
-from vaswani_jax.core import languages
+from vaswani_jax.core import languages, locales
 from vaswani_jax.inference import arguments, line_warnings, trees
 from vaswani_jax.inference.results import AttendedPair
 from vaswani_jax.inference.translator import Translator
@@ -178,8 +178,8 @@ def _page(
         title="",
         facts=_facts(translator, model),
         command="",
-        source_language=_language_tag(data.source_locale),
-        target_language=_language_tag(target),
+        source_language=locales.web_tag(data.source_locale),
+        target_language=locales.web_tag(target),
         models=(model,),
         sentences=tuple(
             contents.Sentence(
@@ -272,10 +272,6 @@ def _step(translator: Translator) -> int | None:
     """Return the updates that all models have had; None if they differ or are 0."""
     steps = {member.checkpoint.step for member in translator.members}
     return (steps.pop() or None) if len(steps) == 1 else None
-
-
-def _language_tag(locale: str) -> str:
-    return locale.replace("_", "-")
 
 
 def _warn(

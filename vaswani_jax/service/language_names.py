@@ -33,20 +33,11 @@ def name(locale: str) -> str:
     """
     if locale == TREES:
         return "Trees"
-    _, _, suffix = tag(locale).partition("-")
+    _, _, suffix = locales.web_tag(locale).partition("-")
     language = NAMES_BY_CODE.get(locales.language_code(locale))
     if not language:
-        return tag(locale)
+        return locales.web_tag(locale)
     return f"{language} ({suffix})" if suffix else language
-
-
-def tag(locale: str) -> str:
-    """Return a locale as clients write it.
-
-    >>> tag("pt_BR")
-    'pt-BR'
-    """
-    return locale.replace("_", "-")
 
 
 def rank(locale: str, requested: str) -> int:
@@ -58,7 +49,7 @@ def rank(locale: str, requested: str) -> int:
     >>> [rank("zh_TW", requested) for requested in ("zh-tw", "zh-Hant", "zho", "zh-CN")]
     [3, 2, 1, 0]
     """
-    if tag(locale).lower() == tag(requested).lower():
+    if locales.web_tag(locale).lower() == locales.web_tag(requested).lower():
         return 3
     if TREES in (locale, requested):
         return 0

@@ -188,7 +188,7 @@ def make_router(models: Models, *, keys: Keys, log_texts: bool) -> fastapi.APIRo
                 "keyRequired": keys.are_needed,
                 "language": {
                     side: {
-                        "code": language_names.tag(locale),
+                        "code": locales.web_tag(locale),
                         "name": language_names.name(locale),
                     }
                     for side, locale in (
@@ -213,7 +213,7 @@ def _is_target(detection: Detection, target: str, models: Models) -> bool:
     # A model that was loaded again may have other languages.
     available = models.targets_by_source().get(detection.language, [])
     rank = language_names.rank(detection.language, target)
-    tags = [language_names.tag(locale) for locale in (detection.language, target)]
+    tags = [locales.web_tag(locale) for locale in (detection.language, target)]
     regions = set(map(locales.region_code, tags)) - {""}
     have_variants = all("-" in tag for tag in tags)
     is_other_variant = len(regions) > 1 or (rank == 1 and have_variants)

@@ -7,7 +7,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from vaswani_jax.core import config, languages
+from vaswani_jax.core import config, languages, locales
 from vaswani_jax.inference.translator import Translator
 from vaswani_jax.service import background, language_names, model_files
 from vaswani_jax.service.engine import Engine
@@ -276,8 +276,8 @@ class Models:
             if model in (None, served.name)
             for direction in served.directions
         ]
-        locales = (("source", source), ("target", target))
-        requested = {field: locale for field, locale in locales if locale is not None}
+        sides = (("source", source), ("target", target))
+        requested = {field: locale for field, locale in sides if locale is not None}
         for field, locale in requested.items():
             fitting = [
                 pair
@@ -286,8 +286,7 @@ class Models:
             ]
             if not fitting:
                 available = dict.fromkeys(
-                    language_names.tag(getattr(direction, field))
-                    for _, direction in pairs
+                    locales.web_tag(getattr(direction, field)) for _, direction in pairs
                 )
                 source_note = (
                     f" from {source[:20]!r}" if field == "target" and source else ""
@@ -313,8 +312,8 @@ class Models:
         targets: dict[str, list[str]] = {}
         for served in self.all:
             for direction in served.directions:
-                codes = targets.setdefault(language_names.tag(direction.source), [])
-                if (target := language_names.tag(direction.target)) not in codes:
+                codes = targets.setdefault(locales.web_tag(direction.source), [])
+                if (target := locales.web_tag(direction.target)) not in codes:
                     codes.append(target)
         return targets
 

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from fastapi.routing import APIRoute
 from jaxtyping import Float
 
+from vaswani_jax.core import locales
 from vaswani_jax.pages import build
 from vaswani_jax.service import (
     background,
@@ -272,8 +273,8 @@ def make_router(models: Models, *, log_texts: bool) -> fastapi.APIRouter:
 def _answer(served: ServedModel, direction: Direction) -> dict[str, str]:
     return {
         "model": served.name,
-        "source": language_names.tag(direction.source),
-        "target": language_names.tag(direction.target),
+        "source": locales.web_tag(direction.source),
+        "target": locales.web_tag(direction.target),
     }
 
 
@@ -325,8 +326,8 @@ def _model_entry(served: ServedModel) -> messages.ModelEntry:
         name=served.name,
         directions=[
             messages.DirectionEntry(
-                source=language_names.tag(direction.source),
-                target=language_names.tag(direction.target),
+                source=locales.web_tag(direction.source),
+                target=locales.web_tag(direction.target),
             )
             for direction in served.directions
         ],

@@ -134,7 +134,7 @@ def check_settings(settings: config.Config) -> None:
             has no pattern, one that matches no parameter, or freezes all.
     """
     frozen.check(settings)
-    if settings.model.attention == "cudnn" and not parallel.has_gpu():
+    if settings.model.attention == "cudnn" and not parallel.on_gpu():
         raise ValueError(
             f"config.model.attention=cudnn needs a GPU; JAX sees {parallel.describe()}"
         )
@@ -217,7 +217,7 @@ def train_step(
             gradients, norm = shards.sum_to_shards(local_sums[0])
             sums = parallel.sum_over_devices(local_sums[1])
             params, opt_state = shards.take_shards(params), opt_state.unpack()
-        elif parallel.has_gpu():
+        elif parallel.on_gpu():
             gradients, norm = parallel.sum_in_buckets(local_sums[0])
             sums = parallel.sum_over_devices(local_sums[1])
         else:
