@@ -49,7 +49,7 @@ SMALL = {
     "data.num_buckets": 6,
     # With 1, a post-norm model of this size learns nothing for thousands of steps.
     "model.init_scale": 0.25,
-    # 1000 needs some 400 updates more for the same loss (docs/results/multi30k.md).
+    # With 1000, the loss falls later (docs/results/multi30k.md).
     "optimizer.warmup_steps": 250,
     "optimizer.learning_rate_scale": 0.8,
     "training.num_steps": 8000,

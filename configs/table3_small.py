@@ -60,6 +60,7 @@ def get_config(row: str = "base") -> ml_collections.ConfigDict:
         {
             "data.source_tokens_per_batch": 2048,
             "data.target_tokens_per_batch": 2048,
+            "optimizer.warmup_steps": 1000,
             "training.num_steps": 2000,
             "training.evaluate_every_steps": 2000,
             "training.checkpoint_every_steps": 500,

@@ -41,7 +41,8 @@ run() {
         --config.data.user_symbols='<BT>' --config.data.vocab_size=6000 \
         --config.training.num_steps=3000 --config.training.average_checkpoints=4 \
         --config.optimizer.schedule=linear --config.optimizer.learning_rate=0.00225 \
-        --config.optimizer.learning_rate_scale=1 "${@:2}" "${flags[@]}"
+        --config.optimizer.learning_rate_scale=1 --config.optimizer.warmup_steps=1000 \
+        "${@:2}" "${flags[@]}"
 }
 
 if [ ! -d "$runs/text" ]; then
