@@ -13,7 +13,8 @@ any day. A peer with several settings first needs
 
 which trains it for 10 minutes with each of them; the settings with the lowest
 validation loss then train for 80 minutes. They are those that the toolkit publishes,
-those published for this model and text with another toolkit, and ours. Then
+those published for this model and text with another toolkit, and ours with a longer
+warm-up. Then
 
     python -m tests.benchmarks.quality_against_peers --data=TEXT --workdir=DIR \\
         --page=docs/results/peers.md
@@ -53,6 +54,23 @@ from tests.benchmarks.quality.systems import SYSTEMS
 
 def main() -> None:
     """Train and evaluate the named runs, and write the page if its flag is given."""
+    parser = make_parser()
+    arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _exit)  # so that the training program is ended, too
+    try:
+        if arguments.choose:
+            _choose(list_runs(parser, arguments), arguments)
+        else:
+            _complete(list_runs(parser, arguments), arguments)
+    except (ValueError, OSError, RuntimeError) as error:
+        parser.exit(1, f"{error}\n")
+    except subprocess.CalledProcessError as error:
+        parser.exit(error.returncode)  # The program has logged the reason.
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -109,18 +127,7 @@ def main() -> None:
         type=pathlib.Path,
         help="keep recorded runs in its folder, and write it",
     )
-    arguments = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit)  # so that the training program is ended, too
-    try:
-        if arguments.choose:
-            _choose(_runs(parser, arguments), arguments)
-        else:
-            _complete(_runs(parser, arguments), arguments)
-    except (ValueError, OSError, RuntimeError) as error:
-        parser.exit(1, f"{error}\n")
-    except subprocess.CalledProcessError as error:
-        parser.exit(error.returncode)  # The program has logged the reason.
+    return parser
 
 
 def _exit(number: int, _: object) -> NoReturn:
@@ -188,7 +195,9 @@ def _complete(runs: list[Run], arguments: argparse.Namespace) -> None:
         page.write(arguments.page, task=task, text=prepared, workdir=workdir)
 
 
-def _runs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> list[Run]:
+def list_runs(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace
+) -> list[Run]:
     """Return the runs that the arguments name; end with an error if one is wrong."""
     names = [name for name in arguments.systems.split(",") if name]
     if not names and not arguments.page:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import sentencepiece
 
 import vaswani_jax
 from configs import base_ende
+from tests.benchmarks import quality_against_peers
 from tests.benchmarks.quality import (
     clock,
     comparison,
@@ -50,6 +52,15 @@ TOKENIZED = parsing.parse(
         base_ende.get_config().to_dict(), {"data.text_form": "tokenized"}
     )
 ).data
+
+
+def kept_runs() -> list[dict[str, Any]]:
+    """Return the records of the runs on the page."""
+    return [
+        kept["record"]
+        for task in TASKS
+        for kept in records.read_kept(clock.ROOT / "docs/results/peers" / task).values()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -319,6 +330,14 @@ class TestLogs:
 
 class TestSettings:
     """What the page says of a worker's settings is what the worker passes on."""
+
+    def test_the_recipe_as_it_stands_is_the_preset(self) -> None:
+        standing = [run for run in kept_runs() if "as it stands" in run["settings"]]
+        assert standing
+        for run in standing:
+            preset = vaswani_jax.load_config(TASKS[run["task"]].preset)
+            optimizer = dataclasses.asdict(preset.optimizer)
+            assert run["setup"]["config"]["optimizer"] == optimizer
 
     @pytest.mark.parametrize(
         ("name", "worker", "rate", "warmup"),
@@ -790,6 +809,25 @@ class TestPage:
             assert "on val of [Multi30k](multi30k.md)" in written
             assert "published for this model on Multi30k with another" in written
             assert "odd and the even lines of dev, 829 each" in written
+
+    def test_its_command_names_each_kept_run(self, tmp_path: pathlib.Path) -> None:
+        parser = quality_against_peers.make_parser()
+        for run in kept_runs():
+            command = (
+                page.COMMAND.format(task=run["task"])
+                .replace("SYSTEM", run["system"])
+                .replace("SETTINGS", run["settings_name"])
+                .replace("SEED", str(run["seed"]))
+                .replace("DIR", str(tmp_path))
+            )
+            arguments = parser.parse_args(command.split()[3:])
+            [named] = quality_against_peers.list_runs(parser, arguments)
+            assert named.task.name == run["task"]
+            assert named.system.name == run["system"]
+            assert (named.settings_name, named.seed) == (
+                run["settings_name"],
+                run["seed"],
+            )
 
     def test_the_introduction_is_that_of_the_docs(self, content: dict) -> None:
         contents = {"multi30k": content, "tatoeba": content}

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +15,8 @@ from tests.benchmarks.quality.text import Text
 
 COMMAND = (
     "python -m tests.benchmarks.quality_against_peers --task={task} --data=TEXT "
-    "--workdir=DIR --venvs=DIR --systems=SYSTEM"
+    "--workdir=DIR --venvs=DIR --systems=SYSTEM --settings=SETTINGS --seeds=SEED "
+    "--page=docs/results/peers.md"
 )
 HARDWARE = "2 CPU cores"
 NUM_CORES = 2
@@ -28,12 +30,13 @@ INTRODUCTION = """\
 Each system trains for the same wall time, alone on 2 CPU cores, with the same subwords
 and the model size of [Revisit-MMT's](multi30k.md). The clock begins with the process.
 Not all machines were equally fast: the last table has their speed.
-Our settings were chosen before, on val of [{text}](multi30k.md). A peer has settings
-that it publishes, the learning rates published for {model} with another
-toolkit and twice the batch, or ours, as the list below the last table says. Dropout of
-one rate has different places: JoeyNMT also drops attention weights and, as EOLE does,
-what follows the ReLU. Ours alone validates within its minutes. Each peer has one seed;
-no test here says how another seed would score.
+Our settings were chosen on val of [{text}](multi30k.md): the
+[warm-up](multi30k.md#warm-up) after the peers had run, all others before. A peer has
+settings that it publishes, the learning rates published for {model} with
+another toolkit and twice the batch, or ours with a longer warm-up, as the list below
+the last table says. Dropout of one rate has different places: JoeyNMT also drops
+attention weights and, as EOLE does, what follows the ReLU. Ours alone validates within
+its minutes. Each peer has one seed; no test here says how another seed would score.
 
 At each time the parameters of the newest checkpoints are averaged; Marian smooths its
 own. All systems search with the same beam. One procedure chooses the number of
@@ -266,9 +269,10 @@ def _render_task(task: Task, content: Mapping[str, Any], *, speed: Any) -> list[
             "of the machine during "
             f"{'; '.join(format_label(content['runs'][key]) for key in disturbed)}.\n"
         )
+    command = COMMAND.format(task=task.name)
     parts.append(
         f"Measured {dates(content)}:\n\n```console\n$ "
-        + COMMAND.format(task=task.name).replace(" --data", " \\\n    --data")
+        + re.sub(r" (--(?:data|systems)=)", r" \\\n    \1", command)
         + "\n```\n"
     )
     return parts
